@@ -1,0 +1,112 @@
+"""How good a sampler is: bounds on log Z, effective sample size, and the truth beside them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sabre.evaluation.estimates import Estimate, effective_sample_size, importance_log_z, mean_estimate, share
+from sabre.evaluation.truth import TrueSamples
+from sabre.networks import Network
+from sabre.noise import Noise
+from sabre.processes import MaskedDiffusion
+from sabre.targets import AbstractTarget
+from sabre.objectives import log_likelihood
+
+__all__ = ["Scores", "evaluate", "sample_weighted"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """ELBO <= log Z <= EUBO, the importance-weighted log Z and the effective sample size per sample.
+
+    `eubo` is None where the target has no samples, `log_z_exact` where nobody knows it. `phases` are the shares of the
+    symmetric images (spin up and down, majority colours) among the samples.
+    """
+
+    elbo: Estimate
+    eubo: Estimate | None
+    log_z: Estimate
+    ess: Estimate
+    log_z_exact: float | None
+    num_samples: int
+    true_samples: str | None
+    phases: tuple[Estimate, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, every figure as {"value": ..., "stderr": ...}."""
+
+        def figure(estimate: Estimate | None) -> dict[str, float] | None:
+            return None if estimate is None else {"value": estimate.value, "stderr": estimate.stderr}
+
+        return {
+            "elbo": figure(self.elbo),
+            "eubo": figure(self.eubo),
+            "log_z": figure(self.log_z),
+            "ess": figure(self.ess),
+            "log_z_exact": self.log_z_exact,
+            "phases": [figure(phase) for phase in self.phases],
+            "num_samples": self.num_samples,
+            "true_samples": self.true_samples,
+        }
+
+    def __str__(self) -> str:
+        exact = "unknown" if self.log_z_exact is None else f"{self.log_z_exact:.5f}"
+        rows = [("ELBO", self.elbo), ("log Z", self.log_z), ("EUBO", self.eubo), ("ESS", self.ess)]
+        lines = [f"{name:<12}{'no true samples' if figure is None else figure}" for name, figure in rows]
+        return "\n".join([*lines, f"{'exact log Z':<12}{exact}"])
+
+
+@torch.no_grad()
+def sample_weighted(
+    network: Network, process: MaskedDiffusion, target: AbstractTarget, n: int, noise: Noise, batch: int = 1024
+) -> tuple[Int[Tensor, "n dim"], Float[Tensor, " n"]]:
+    """n samples of the model and their log-weights, one token per step."""
+    samples, log_weights = [], []
+    for start in range(0, n, batch):
+        path = process.draw_path(min(batch, n - start), noise, noise.device)
+        tokens, log_pf = network.rollout(path, noise)
+        x = process.blocks.decode(tokens)
+        samples.append(x)
+        log_weights.append(target.log_density(x).double() - log_pf.double().sum(1))
+    return torch.cat(samples), torch.cat(log_weights)
+
+
+def backward_log_weights(
+    network: Network, process: MaskedDiffusion, target: AbstractTarget, x: Int[Tensor, "n dim"], noise: Noise
+) -> Float[Tensor, " n"]:
+    """Log-weights of trajectories that were masked backwards from given final states."""
+    path = process.draw_path(len(x), noise, noise.device)
+    log_pf = log_likelihood(network, process.blocks.encode(x), path)
+    return target.log_density(x).double() - log_pf
+
+
+def evaluate(
+    network: Network,
+    process: MaskedDiffusion,
+    target: AbstractTarget,
+    num_samples: int,
+    seed: int,
+    truth: TrueSamples | None,
+) -> Scores:
+    """All scores from `num_samples` trajectories of the model and one per true sample."""
+    noise = Noise.named(seed, "evaluation", next(iter(network.parameters())).device)
+    x, log_weight = sample_weighted(network, process, target, num_samples, noise)
+    eubo = None
+    if truth is not None:
+        eubo = mean_estimate(backward_log_weights(network, process, target, truth.x.to(noise.device), noise))
+    phase = target.phase(x)
+    counts = [] if phase is None else torch.bincount(phase, minlength=target.num_phases).tolist()
+    return Scores(
+        elbo=mean_estimate(log_weight) if bool(log_weight.isfinite().all()) else Estimate(-math.inf, math.inf),
+        eubo=eubo,
+        log_z=importance_log_z(log_weight),
+        ess=effective_sample_size(log_weight),
+        log_z_exact=target.log_z_exact,
+        num_samples=num_samples,
+        true_samples=None if truth is None else truth.source,
+        phases=tuple(share(count, num_samples) for count in counts),
+    )

@@ -1,0 +1,20 @@
+"""Networks: each turns partial states into log-probabilities, and all answer the same two calls."""
+
+from sabre.networks.base import Chunk, Network, Rollout
+from sabre.networks.causal import CausalNetwork
+from sabre.networks.informed import LocalFieldLogits
+from sabre.networks.mlp import MLP
+from sabre.networks.state import AllSites, StateNetwork
+from sabre.networks.vit import ViT
+
+__all__ = [
+    "MLP",
+    "AllSites",
+    "CausalNetwork",
+    "Chunk",
+    "LocalFieldLogits",
+    "Network",
+    "Rollout",
+    "StateNetwork",
+    "ViT",
+]

@@ -1,0 +1,46 @@
+"""The two calls that every network answers, whatever it is inside."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sabre.noise import NoiseLike
+from sabre.processes import Path
+
+__all__ = ["Chunk", "Network", "Rollout"]
+
+
+class Rollout(NamedTuple):
+    """Tokens drawn from the model and the log-probability of each step that drew them."""
+
+    tokens: Int[Tensor, "batch tokens"]
+    log_pf: Float[Tensor, "batch steps"]
+
+
+class Chunk(NamedTuple):
+    """A part of a batch of trajectories that fits in memory: these rows, these columns of the chosen steps."""
+
+    rows: slice
+    steps: slice
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A sampler of trajectories: p(tokens | path) = prod_n p(tokens revealed in step n | those revealed before)."""
+
+    def rollout(self, path: Path, noise: NoiseLike) -> Rollout:
+        """Draw tokens along the path."""
+
+    def step_log_probs(
+        self, tokens: Int[Tensor, "batch tokens"], path: Path, steps: Int[Tensor, "batch chosen"] | None = None
+    ) -> Float[Tensor, "batch chosen"]:
+        """log p of the chosen steps (default: all of them) of trajectories that end in `tokens`."""
+
+    def chunks(self, batch: int, num_steps: int) -> Iterator[Chunk]:
+        """Parts of the work that may hold their activations in memory at the same time."""
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """What is trained."""

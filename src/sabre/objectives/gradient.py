@@ -1,0 +1,72 @@
+"""From coefficients to gradients: sum_b c_b grad log p(tau_b), in memory that does not grow with the trajectory."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sabre.networks import Network
+from sabre.noise import NoiseLike
+from sabre.processes import Path
+
+__all__ = ["backpropagate", "choose_steps", "log_likelihood"]
+
+Coefficients = Callable[[Float[Tensor, " batch"]], Float[Tensor, " batch"]]
+
+
+def log_likelihood(
+    network: Network, tokens: Int[Tensor, "batch tokens"], path: Path
+) -> Float[Tensor, " batch"]:
+    """log p of whole trajectories, without a graph, chunk by chunk."""
+    total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
+    with torch.no_grad():
+        every = torch.arange(path.num_steps, device=tokens.device).expand(len(tokens), -1)
+        for rows, steps in network.chunks(len(tokens), path.num_steps):
+            part = network.step_log_probs(tokens[rows], Path(path.order[rows], path.schedule), every[rows, steps])
+            total[rows] += part.double().sum(1)
+    return total
+
+
+def choose_steps(
+    batch: int, num_steps: int, drop: float, noise: NoiseLike
+) -> tuple[Int[Tensor, "batch chosen"] | None, float]:
+    """A random subset of the steps of each trajectory, and the factor that keeps the gradient's expectation.
+
+    None stands for all the steps.
+    """
+    keep = max(1, round((1 - drop) * num_steps))
+    if keep == num_steps:
+        return None, 1.0
+    return noise.permutation(batch, num_steps)[:, :keep], num_steps / keep
+
+
+def backpropagate(
+    network: Network,
+    tokens: Int[Tensor, "batch tokens"],
+    path: Path,
+    coefficients_of: Coefficients,
+    *,
+    log_pf: Float[Tensor, " batch"] | None = None,
+    steps: Int[Tensor, "batch chosen"] | None = None,
+    scale: float = 1.0,
+) -> None:
+    """Add scale * sum_b c_b sum_n grad log p(step n of tau_b) to the gradients.
+
+    The coefficients depend on log p of the whole trajectories: `log_pf` if the rollout has told it. Otherwise one
+    pass with a graph serves both purposes where everything fits into one chunk, and a pass without a graph comes
+    first where it does not.
+    """
+    batch = len(tokens)
+    num_steps = path.num_steps if steps is None else steps.shape[1]
+    chunks = list(network.chunks(batch, num_steps))
+    if log_pf is None and steps is None and len(chunks) == 1:
+        log_p = network.step_log_probs(tokens, path)
+        coefficients = coefficients_of(log_p.detach().double().sum(1))
+        (log_p.sum(1) * coefficients.to(log_p.dtype)).sum().backward()
+        return
+    coefficients = scale * coefficients_of(log_likelihood(network, tokens, path) if log_pf is None else log_pf)
+    chosen = torch.arange(num_steps, device=tokens.device).expand(batch, -1) if steps is None else steps
+    for rows, part in chunks:
+        log_p = network.step_log_probs(tokens[rows], Path(path.order[rows], path.schedule), chosen[rows, part])
+        (log_p.sum(1) * coefficients[rows].to(log_p.dtype)).sum().backward()

@@ -1,0 +1,141 @@
+"""Every option of a run, with its default and what it means: the one list behind Python, command line and config."""
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from sabre.errors import InvalidArgumentError, UnknownNameError
+
+__all__ = ["METHODS", "NETS", "Options", "option_help"]
+
+METHODS = tuple(f"{objective}{extra}" for objective in ("tb", "lv", "rkl", "ce") for extra in ("", "+replay", "+replay+mcmc"))
+NETS = ("mlp", "vit", "causal")
+
+
+def _option(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train. The defaults suit the causal network; presets hold the paper's values."""
+
+    method: str = _option("tb+replay+mcmc", "objective (tb, lv, rkl, ce), alone or with +replay or +replay+mcmc")
+    net: str = _option("causal", "mlp, vit or causal")
+    steps: int = _option(3000, "number of gradient steps")
+    seed: int = _option(0, "seed of all randomness of the run")
+
+    width: int | None = _option(None, "hidden width (default: 256 for mlp, 64 else)")
+    depth: int = _option(2, "number of hidden layers or transformer blocks")
+    heads: int = _option(4, "attention heads")
+    block: str = _option("auto", "sites per token: auto, 1, or sides such as 4 or 2x2")
+    order: str = _option("auto", "order in which tokens are revealed: auto, random, raster, checkerboard, significance")
+    schedule: str = _option("1", "tokens revealed per training step: k, or k_min-k_max")
+    eval_schedule: str = _option("1", "tokens revealed per step when sampling and evaluating")
+    informed: bool = _option(True, "add the local field of revealed neighbours to causal logits where the target has one")
+
+    batch_size: int = _option(128, "trajectories per gradient step, and MCMC chains")
+    learning_rate: float = _option(1e-3, "learning rate of the network (AdamW)")
+    log_z_learning_rate: float = _option(0.1, "learning rate of log Z")
+    log_z_init: float | None = _option(None, "first value of log Z (default: that of the annealed target at the start)")
+    weight_decay: float = _option(0.0, "weight decay of the network")
+    grad_clip: float = _option(1.0, "largest norm of the gradient; 0 for none")
+    anneal: float = _option(0.3, "share of the steps over which the target's exponent grows from 0 to 1")
+    decay: float = _option(0.5, "share of the steps, at the end, over which the learning rate falls to 0")
+    drop: float = _option(0.0, "share of a trajectory's steps left out of the gradient, at random")
+
+    off_to_on: float = _option(2.0, "R: off-policy steps per on-policy step (with +replay)")
+    buffer_size: int = _option(12800, "states in the replay buffer")
+    priority: str = _option("weight", "replay priority: weight (importance weight at insertion), density or uniform")
+    prefill: int = _option(10, "on-policy batches in the buffer before the first step")
+    kernel: str = _option("auto", "MCMC kernel for exploration: auto, hamming, categorical, gibbs, swendsen-wang")
+    hamming_radius: int = _option(1, "H of the Hamming-ball kernel")
+    mcmc_ratio: float = _option(0.2, "r: share of an off-policy batch taken from the MCMC buffer")
+    mcmc_interval: int = _option(500, "I: steps between explorations")
+    mcmc_steps: int = _option(100, "L: kernel steps per exploration")
+
+    device: str = _option("auto", "auto, cpu, cuda, cuda:1, mps")
+    eval_interval: int = _option(250, "steps between the evaluations of the curve; 0 for none")
+    eval_samples: int = _option(512, "samples of each of them")
+    final_samples: int = _option(4096, "samples of the evaluation at the end; 0 for none")
+    log_interval: int = _option(10, "steps between metric records")
+    checkpoint_interval: int = _option(500, "steps between checkpoints")
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UnknownNameError("method", self.method, METHODS)
+        if self.net not in (*NETS, "custom"):
+            raise UnknownNameError("net", self.net, NETS)
+        for name, low, high, kind in _RANGES:
+            value = getattr(self, name)
+            good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            good = good and (kind is float or isinstance(value, int)) and low <= value <= high
+            if value is not None and not good:
+                raise InvalidArgumentError(f"{name} is {value!r}; choose {_range_text(kind, low, high)}")
+
+    @property
+    def objective(self) -> str:
+        return self.method.split("+")[0]
+
+    @property
+    def uses_replay(self) -> bool:
+        return "+replay" in self.method
+
+    @property
+    def uses_mcmc(self) -> bool:
+        return "+mcmc" in self.method
+
+    def replace(self, changes: dict[str, Any]) -> "Options":
+        """The same options but for those named; an unknown name is an error that suggests the nearest."""
+        known = [f.name for f in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                raise UnknownNameError("option", name, known)
+        return dataclasses.replace(self, **changes)
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def option_help(name: str) -> str:
+    """The sentence that explains an option."""
+    return str(Options.__dataclass_fields__[name].metadata["help"])
+
+
+_INF = float("inf")
+_RANGES: tuple[tuple[str, float, float, type], ...] = (
+    ("steps", 1, _INF, int),
+    ("seed", 0, 2**63 - 1, int),
+    ("width", 1, _INF, int),
+    ("depth", 1, _INF, int),
+    ("heads", 1, _INF, int),
+    ("batch_size", 2, _INF, int),
+    ("learning_rate", 0, _INF, float),
+    ("log_z_learning_rate", 0, _INF, float),
+    ("log_z_init", -_INF, _INF, float),
+    ("weight_decay", 0, _INF, float),
+    ("grad_clip", 0, _INF, float),
+    ("anneal", 0, 1, float),
+    ("decay", 0, 1, float),
+    ("drop", 0, 0.999, float),
+    ("off_to_on", 0, 1e4, float),
+    ("buffer_size", 1, _INF, int),
+    ("prefill", 1, _INF, int),
+    ("hamming_radius", 1, _INF, int),
+    ("mcmc_ratio", 0, 1, float),
+    ("mcmc_interval", 1, _INF, int),
+    ("mcmc_steps", 1, _INF, int),
+    ("eval_interval", 0, _INF, int),
+    ("eval_samples", 2, _INF, int),
+    ("final_samples", 0, _INF, int),
+    ("log_interval", 1, _INF, int),
+    ("checkpoint_interval", 1, _INF, int),
+)
+
+
+def _range_text(kind: type, low: float, high: float) -> str:
+    noun = "a whole number" if kind is int else "a number"
+    if math.isinf(high):
+        return noun if math.isinf(low) else f"{noun} of at least {low:g}"
+    return f"{noun} between {low:g} and {high:g}"

@@ -1,0 +1,88 @@
+"""Named settings: a target and the options to train it with, as functions that return whole values."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sabre.errors import UnknownNameError
+from sabre.options import Options
+from sabre.targets import GMM40, AbstractTarget, Ising, ManyWell, Potts
+
+__all__ = ["PRESETS", "Preset", "make_preset"]
+
+
+class Preset(NamedTuple):
+    """What `train` needs."""
+
+    target: AbstractTarget
+    options: Options
+
+
+_PAPER = Options(
+    method="tb+replay+mcmc",
+    steps=20_000,
+    batch_size=128,
+    learning_rate=1e-3,
+    log_z_learning_rate=0.1,
+    log_z_init=0.0,
+    weight_decay=0.0,
+    grad_clip=1.0,
+    anneal=0.5,
+    decay=0.0,
+    off_to_on=2.0,
+    buffer_size=12_800,
+    priority="weight",
+    prefill=10,
+    mcmc_ratio=0.2,
+    mcmc_interval=500,
+    mcmc_steps=100,
+    block="1",
+    order="random",
+    informed=False,
+    eval_schedule="1",
+    eval_interval=1000,
+    final_samples=16_384,
+    checkpoint_interval=2000,
+)
+"""What all experiments of the paper share: its tables of hyperparameters and the errata."""
+
+
+def _synthetic(target: AbstractTarget, depth: int, schedule: str = "1") -> Preset:
+    options = _PAPER.replace(
+        {"net": "mlp", "width": 256, "depth": depth, "schedule": schedule, "kernel": "hamming", "hamming_radius": 5}
+    )
+    return Preset(target, options)
+
+
+def _lattice(target: AbstractTarget, width: int) -> Preset:
+    options = _PAPER.replace(
+        {
+            "net": "vit",
+            "width": width,
+            "depth": 2,
+            "heads": 4,
+            "schedule": "4",
+            "kernel": "swendsen-wang",
+            "eval_samples": 128,
+        }
+    )
+    return Preset(target, options)
+
+
+PRESETS: dict[str, Callable[[], Preset]] = {
+    "paper/gmm40-d16": lambda: _synthetic(GMM40(dim=2), depth=2),
+    "paper/gmm40-d32": lambda: _synthetic(GMM40(dim=4), depth=4),
+    "paper/manywell-d32": lambda: _synthetic(ManyWell(dim=4), depth=2),
+    "paper/manywell-d80": lambda: _synthetic(ManyWell(dim=10), depth=4, schedule="4"),
+    "paper/ising16-critical": lambda: _lattice(Ising(size=16, beta=0.4407), width=64),
+    "paper/ising16-low": lambda: _lattice(Ising(size=16, beta=0.6), width=64),
+    "paper/ising16-lower": lambda: _lattice(Ising(size=16, beta=1.2), width=64),
+    "paper/potts16-critical": lambda: _lattice(Potts(size=16, q=3, beta=1.005), width=128),
+    "paper/potts16-low": lambda: _lattice(Potts(size=16, q=3, beta=1.2), width=128),
+}
+
+
+def make_preset(name: str) -> Preset:
+    """The preset of that name."""
+    if name not in PRESETS:
+        raise UnknownNameError("preset", name, PRESETS)
+    return PRESETS[name]()

@@ -1,0 +1,19 @@
+"""Processes: how a state is built up step by step."""
+
+from sabre.processes.blocks import Blocks
+from sabre.processes.masked import MaskedDiffusion, Path, masked_states, revealed, starts
+from sabre.processes.order import ORDERS, Order, make_order
+from sabre.processes.schedule import Schedule
+
+__all__ = [
+    "ORDERS",
+    "Blocks",
+    "MaskedDiffusion",
+    "Order",
+    "Path",
+    "Schedule",
+    "make_order",
+    "masked_states",
+    "revealed",
+    "starts",
+]

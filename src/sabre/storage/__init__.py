@@ -1,0 +1,18 @@
+"""What a run leaves on the disk: its directory, checkpoints, provenance, and how it is stopped."""
+
+from sabre.storage.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
+from sabre.storage.duration import parse_duration
+from sabre.storage.provenance import provenance
+from sabre.storage.run_directory import RunDirectory
+from sabre.storage.signals import StopSignal
+
+__all__ = [
+    "Checkpoint",
+    "RunDirectory",
+    "StopSignal",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "parse_duration",
+    "provenance",
+    "save_checkpoint",
+]

@@ -1,0 +1,88 @@
+"""Where a result comes from: enough to make it again, nothing about whose machine it was."""
+
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+__all__ = ["provenance"]
+
+
+def provenance(
+    seed: int, command: Sequence[str], wall_clock_s: float, num_evaluations: int | None = None
+) -> dict[str, Any]:
+    """Versions, commit, machine, date and cost of a run, as plain JSON values.
+
+    `command` is the argument list of the process; absolute paths in it are shortened. `num_evaluations` counts
+    evaluations of the target's log density.
+    """
+    return {
+        "seed": seed,
+        "command": shlex.join(_shorten(word) for word in command),
+        "commit": _commit(),
+        "versions": {
+            "sabre": _version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "machine": {
+            "platform": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "accelerator": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
+        },
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "wall_clock_s": wall_clock_s,
+        "num_evaluations": num_evaluations,
+    }
+
+
+def _shorten(word: str) -> str:
+    """An absolute path becomes relative to the working directory, or its last part; `--key=path` likewise."""
+    key, separator, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    path = Path(value)
+    if path.is_absolute():
+        value = str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
+    return key + separator + value
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("sabre")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _commit() -> str | None:
+    """The commit of the source tree that this file is tracked in, with `-dirty` if there are changes; else None."""
+    here = Path(__file__)
+    if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
+        return None
+    return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+def _git(directory: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace").strip() or None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or "unknown"

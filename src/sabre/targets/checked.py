@@ -1,0 +1,97 @@
+"""A target that checks and counts every evaluation of another one."""
+
+import functools
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sabre.errors import TargetError
+from sabre.noise import NoiseLike
+from sabre.targets.base import AbstractTarget, Layout, Symmetry
+from sabre.targets.guard import abbreviated, guarded_log_density
+from sabre.targets.pairwise import Pairwise
+
+__all__ = ["CheckedTarget"]
+
+
+class CheckedTarget(AbstractTarget):
+    """Behaves as `target`; `num_evaluations` counts the rows whose log density was asked for.
+
+    Exact values (log Z, exact samples) are asked of `target` directly and are not counted.
+    """
+
+    def __init__(self, target: AbstractTarget) -> None:
+        self._target = target
+        self.name = target.name
+        self.dim = target.dim
+        self.num_categories = target.num_categories
+        self.num_evaluations = 0
+
+    def __repr__(self) -> str:
+        return f"CheckedTarget({self._target!r})"
+
+    def log_density(self, x: Int[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+        self.num_evaluations += len(x)
+        return guarded_log_density(self._target.log_density, f"{type(self._target).__name__}.log_density", x)
+
+    def check_support(self, x: Int[Tensor, "batch dim"]) -> None:
+        """Refuse a batch of states that are all forbidden: nothing can be learnt from it."""
+        if len(x) and (self.log_density(x) == -torch.inf).all():
+            raise TargetError(
+                f"the log density of {self._target!r} is -inf on all {len(x)} states of a batch, e.g. "
+                f"x = {abbreviated(x[0])}; allow some states, or replace -inf by a finite penalty"
+            )
+
+    def site_log_density(
+        self, x: Int[Tensor, "batch dim"], site: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch categories"]:
+        """The target's own shortcut where it has one, counted as all its C values per row."""
+        if type(self._target).site_log_density is AbstractTarget.site_log_density:
+            return super().site_log_density(x, site)
+        self.num_evaluations += len(x) * self.num_categories
+        return self._target.site_log_density(x.clone(), site)
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        return self._target.spec
+
+    @property
+    def layout(self) -> Layout:
+        return self._target.layout
+
+    @property
+    def pairwise(self) -> Pairwise | None:
+        return self._target.pairwise
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return self._target.symmetries
+
+    def closed_form_log_z(self) -> float | None:
+        return self._target.closed_form_log_z()
+
+    def closed_form_sample(self, n: int, noise: NoiseLike) -> Int[Tensor, "n dim"] | None:
+        return self._target.closed_form_sample(n, noise)
+
+    def decode(self, x: Int[Tensor, "batch dim"]) -> Float[Tensor, "batch axes"] | None:
+        return self._target.decode(x)
+
+    def phase(self, x: Int[Tensor, "batch dim"]) -> Int[Tensor, " batch"] | None:
+        return self._target.phase(x)
+
+    @property
+    def num_phases(self) -> int:
+        return self._target.num_phases
+
+    @property
+    def is_enumerable(self) -> bool:
+        return self._target.is_enumerable
+
+    @functools.cached_property
+    def log_z_exact(self) -> float | None:
+        return self._target.log_z_exact
+
+    def sample(self, n: int, noise: NoiseLike) -> Int[Tensor, "n dim"] | None:
+        return self._target.sample(n, noise)

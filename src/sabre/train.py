@@ -1,0 +1,94 @@
+"""The front door: train a sampler for a target, or go on with a run."""
+
+import signal
+from pathlib import Path
+
+from torch import nn
+
+from sabre.errors import InvalidArgumentError, RunDirectoryError
+from sabre.options import Options
+from sabre.run import Run, open_state
+from sabre.storage import RunDirectory, parse_duration
+from sabre.targets import AbstractTarget
+from sabre.training import ProgressDisplay, TrainingLoop, TrainingState
+
+__all__ = ["resume", "train"]
+
+
+def train(
+    target: AbstractTarget,
+    *,
+    method: str | None = None,
+    net: str | nn.Module | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    run_dir: str | Path | None = None,
+    options: Options | None = None,
+    time_limit: str | float | None = None,
+    progress: bool = True,
+) -> Run:
+    """Train a sampler for the target.
+
+    `method`, `net`, `steps` and `seed` override those of `options`. `net` may be a network of your own that maps
+    masked states (rows, tokens), with the value C for the mask, to logits (rows, tokens, C). With a `run_dir`, the
+    run can be stopped and resumed at any moment and leaves its metrics, checkpoints, results and report there.
+    `time_limit` ("10m", "2h", seconds) stops it early with a checkpoint; SIGINT and SIGTERM do the same and end the
+    program with exit code 130 or 143.
+    """
+    if not isinstance(target, AbstractTarget):
+        raise InvalidArgumentError(
+            f"target is a {type(target).__name__}; wrap a function as sabre.Target(function, dim=..., num_categories=...)"
+        )
+    named = {"method": method, "steps": steps, "seed": seed, "net": "custom" if isinstance(net, nn.Module) else net}
+    chosen = (options or Options()).replace({key: value for key, value in named.items() if value is not None})
+    custom = net if isinstance(net, nn.Module) else None
+    if run_dir is None:
+        return _train(TrainingState(target, chosen, custom), None, time_limit, progress)
+    directory = RunDirectory(run_dir)
+    if directory.exists():
+        raise RunDirectoryError(
+            f"{directory.path} holds a run already; go on with it (sabre.resume, or --resume) or choose another directory"
+        )
+    state = TrainingState(target, chosen, custom)
+    with directory.lock():
+        directory.write_config({"target": target.spec, "options": chosen.as_dict()})
+        return _train(state, directory, time_limit, progress)
+
+
+def resume(
+    run_dir: str | Path,
+    *,
+    target: AbstractTarget | None = None,
+    net: nn.Module | None = None,
+    time_limit: str | float | None = None,
+    progress: bool = True,
+) -> Run:
+    """Go on with a run from its newest checkpoint, bit for bit as if it had never stopped."""
+    directory = RunDirectory(run_dir)
+    if not directory.exists():
+        raise RunDirectoryError(f"{directory.path} holds no run (it has no config.yaml); check the path")
+    with directory.lock():
+        state = open_state(directory, target=target, net=net, device=None)
+        directory.truncate_metrics(state.step)
+        return _train(state, directory, time_limit, progress)
+
+
+def _train(
+    state: TrainingState, directory: RunDirectory | None, time_limit: str | float | None, progress: bool
+) -> Run:
+    seconds = parse_duration(time_limit) if isinstance(time_limit, str) else time_limit
+    with ProgressDisplay(state.options.steps, state.step, enabled=progress) as display:
+        loop = TrainingLoop(state, directory, display)
+        received = loop.run(seconds)
+        if not state.is_finished:
+            saved = "" if directory is None else f"; saved in {directory.path}, go on with --resume"
+            display.note(f"stopped at step {state.step} of {state.options.steps}{saved}")
+    if received == signal.SIGINT:
+        raise KeyboardInterrupt
+    if received is not None:
+        raise SystemExit(128 + received)
+    run = Run(state, directory, loop.records)
+    if state.is_finished and directory is not None and state.options.final_samples:
+        run.evaluate(state.options.final_samples)
+        run.report()
+    return run

@@ -1,0 +1,142 @@
+"""From a target and options to the parts of a run: process, network, kernel, plan."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from sabre.errors import InvalidArgumentError, UnknownNameError
+from sabre.evaluation import has_cluster_moves
+from sabre.mcmc import KERNELS, Categorical, HammingBall, Kernel, SwendsenWang, make_kernel
+from sabre.networks import MLP, AllSites, CausalNetwork, LocalFieldLogits, Network, StateNetwork, ViT
+from sabre.noise import Noise
+from sabre.options import Options
+from sabre.processes import ORDERS, Blocks, MaskedDiffusion, Schedule, make_order
+from sabre.targets import AbstractTarget
+from sabre.training.experience import ExperiencePlan
+
+__all__ = ["Sampler", "build_plan", "build_sampler"]
+
+_ACTIVATIONS_PER_CHUNK = 2**26
+_AUTO_VOCABULARY = 256
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A network and the processes that it is trained and sampled with (they differ in their schedule only)."""
+
+    network: Network
+    process: MaskedDiffusion
+    eval_process: MaskedDiffusion
+
+
+def build_sampler(target: AbstractTarget, options: Options, device: torch.device, custom: nn.Module | None) -> Sampler:
+    """The sampler that the options describe; `custom` maps masked states to logits and takes the place of `net`."""
+    blocks = Blocks.boxes(target.layout, target.num_categories, _box(target, options))
+    order_name = options.order
+    if order_name == "auto":
+        order_name = "raster" if options.net == "causal" else "random"
+    if order_name not in ORDERS:
+        raise UnknownNameError("order", order_name, ["auto", *ORDERS])
+    process = MaskedDiffusion(blocks, make_order(order_name, blocks.layout), _schedule("schedule", options.schedule))
+    network = _network(target, options, blocks, order_name, custom).to(device)
+    eval_process = process.with_schedule(_schedule("eval_schedule", options.eval_schedule))
+    return Sampler(network, process, eval_process)
+
+
+def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:
+    """The numbers and the kernel of Algorithm 1."""
+    return ExperiencePlan(
+        batch_size=options.batch_size,
+        off_to_on=options.off_to_on if options.uses_replay else 0.0,
+        buffer_size=options.buffer_size,
+        priority=options.priority,
+        kernel=_kernel(target, options) if options.uses_mcmc else None,
+        mcmc_ratio=options.mcmc_ratio,
+        mcmc_interval=options.mcmc_interval,
+        mcmc_steps=options.mcmc_steps,
+        prefill=options.prefill,
+    )
+
+
+def _network(
+    target: AbstractTarget, options: Options, blocks: Blocks, order_name: str, custom: nn.Module | None
+) -> CausalNetwork | StateNetwork:
+    noise = Noise.named(options.seed, "weights")
+    vocabulary, layout = blocks.vocabulary, blocks.layout
+    width = options.width or (256 if options.net == "mlp" else 64)
+    if custom is not None:
+        return StateNetwork(AllSites(custom), vocabulary, _ACTIVATIONS_PER_CHUNK // (64 * blocks.num_tokens))
+    if options.net == "mlp":
+        module: nn.Module = MLP(blocks.num_tokens, vocabulary, noise, width=width, depth=options.depth)
+        return StateNetwork(module, vocabulary, _ACTIVATIONS_PER_CHUNK // (width * options.depth))
+    _check_heads(width, options.heads)
+    if options.net == "vit":
+        module = ViT(layout, vocabulary, noise, width=width, depth=options.depth, heads=options.heads)
+        states = _ACTIVATIONS_PER_CHUNK // (4 * width * options.depth * blocks.num_tokens)
+        return StateNetwork(module, vocabulary, max(1, states))
+    pairwise = target.pairwise
+    return CausalNetwork(
+        layout,
+        vocabulary,
+        noise,
+        width=width,
+        depth=options.depth,
+        heads=options.heads,
+        absolute=order_name != "random" or layout.kind != "torus",
+        informed=LocalFieldLogits(pairwise, blocks) if options.informed and pairwise is not None else None,
+    )
+
+
+def _check_heads(width: int, heads: int) -> None:
+    if width % (2 * heads):
+        raise InvalidArgumentError(
+            f"width {width} does not split into {heads} heads of an even size; choose a multiple of {2 * heads}"
+        )
+
+
+def _box(target: AbstractTarget, options: Options) -> tuple[int, ...]:
+    """Side lengths of the blocks of sites that make one token."""
+    layout = target.layout
+    ones = (1,) * len(layout.shape)
+    if options.block == "auto":
+        return _auto_box(target) if options.net == "causal" else ones
+    try:
+        sides = tuple(int(side) for side in options.block.split("x"))
+    except ValueError:
+        raise InvalidArgumentError(f"block is {options.block!r}; use auto, 1, or sides such as 4 or 2x2") from None
+    if min(sides) < 1 or len(sides) > len(ones):
+        raise InvalidArgumentError(f"block {options.block!r} does not fit sites of shape {layout.shape}")
+    return (*ones[: len(ones) - len(sides)], *sides) if options.block != "1" else ones
+
+
+def _auto_box(target: AbstractTarget) -> tuple[int, ...]:
+    """The largest of a few natural blocks that tile the sites and have at most 256 values."""
+    layout = target.layout
+    candidates = [(2, 2)] if layout.kind == "torus" else [(*(1,) * (len(layout.shape) - 1), k) for k in (4, 2)]
+    for box in candidates:
+        size = box[0] * box[-1] if len(box) > 1 else box[0]
+        tiles = len(box) == len(layout.shape) and all(n % b == 0 for n, b in zip(layout.shape, box, strict=True))
+        if tiles and target.num_categories**size <= _AUTO_VOCABULARY:
+            return box
+    return (1,) * len(layout.shape)
+
+
+def _schedule(name: str, text: str) -> Schedule:
+    try:
+        low, _, high = str(text).partition("-")
+        return Schedule(int(low), int(high or low))
+    except ValueError:
+        raise InvalidArgumentError(f"{name} is {text!r}; use a number k or a range k_min-k_max such as 1-8") from None
+
+
+def _kernel(target: AbstractTarget, options: Options) -> Kernel:
+    if options.kernel == "auto":
+        if has_cluster_moves(target):
+            return SwendsenWang()
+        return HammingBall(options.hamming_radius) if target.num_categories == 2 else Categorical()
+    if options.kernel == "hamming":
+        return HammingBall(options.hamming_radius)
+    if options.kernel not in KERNELS:
+        raise UnknownNameError("kernel", options.kernel, ["auto", *KERNELS])
+    return make_kernel(options.kernel)

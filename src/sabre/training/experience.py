@@ -1,0 +1,100 @@
+"""Where trajectories come from: the model itself, the replay buffer, and the states that MCMC has found from it."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sabre.mcmc import Kernel, advance, init
+from sabre.networks import Network
+from sabre.noise import Noise
+from sabre.processes import MaskedDiffusion
+from sabre.targets import AbstractTarget
+from sabre.training.learner import Trajectories
+from sabre.training.replay import ReplayBuffer, priority_of
+
+__all__ = ["Experience", "ExperiencePlan"]
+
+
+@dataclass(frozen=True)
+class ExperiencePlan:
+    """The numbers of Algorithm 1. `off_to_on` = 0 is on-policy training; no `kernel` means no MCMC exploration."""
+
+    batch_size: int = 128
+    off_to_on: float = 2.0
+    buffer_size: int = 12800
+    priority: str = "weight"
+    kernel: Kernel | None = None
+    mcmc_ratio: float = 0.2
+    mcmc_interval: int = 500
+    mcmc_steps: int = 100
+    prefill: int = 10
+
+    def is_on_policy(self, step: int) -> bool:
+        """R off-policy steps follow each on-policy step; for R < 1, 1/R on-policy steps come before each off-policy one.
+
+        Step i is off-policy when floor(i f) grows from i to i + 1, with f = R / (1 + R) the share of such steps.
+        """
+        ratio = Fraction(self.off_to_on).limit_denominator(10_000)
+        share = ratio / (1 + ratio)
+        return math.floor((step + 1) * share) == math.floor(step * share)
+
+    def explores(self, step: int) -> bool:
+        return self.kernel is not None and self.off_to_on > 0 and step % self.mcmc_interval == 0
+
+
+class Experience:
+    """The two buffers of Algorithm 1 and the three ways to fill or use them."""
+
+    def __init__(
+        self,
+        plan: ExperiencePlan,
+        target: AbstractTarget,
+        process: MaskedDiffusion,
+        network: Network,
+        noises: dict[str, Noise],
+    ) -> None:
+        self.plan, self.target, self.process, self.network, self._noises = plan, target, process, network, noises
+        self._device = noises["rollout"].device
+        dim, categories = target.dim, target.num_categories
+        self.buffer = ReplayBuffer(plan.buffer_size, dim, categories, self._device)
+        self.mcmc_buffer = ReplayBuffer(plan.buffer_size, dim, categories, self._device)
+
+    @torch.no_grad()
+    def sample_on_policy(self) -> Trajectories:
+        """Trajectories of the model, with the log-probability that they had."""
+        path = self.process.draw_path(self.plan.batch_size, self._noises["path"], self._device)
+        tokens, log_pf = self.network.rollout(path, self._noises["rollout"])
+        log_density = self.target.log_density(self.process.blocks.decode(tokens))
+        return Trajectories(tokens, path, log_density.double(), log_pf.double().sum(1), "model")
+
+    def store(self, batch: Trajectories, log_weight: Float[Tensor, " batch"]) -> None:
+        """Add final states to the replay buffer with the priority that they have now."""
+        priority = priority_of(self.plan.priority, batch.log_density, log_weight)
+        self.buffer.add(self.process.blocks.decode(batch.tokens), batch.log_density, priority)
+
+    def replay(self) -> Trajectories:
+        """Backward trajectories from states of the two buffers, a share r of them from MCMC."""
+        plan, noise = self.plan, self._noises["replay"]
+        num_mcmc = min(math.ceil(plan.mcmc_ratio * plan.batch_size), len(self.mcmc_buffer))
+        parts = [self.buffer.draw(plan.batch_size - num_mcmc, noise)]
+        if num_mcmc:
+            parts.insert(0, self.mcmc_buffer.draw(num_mcmc, noise))
+        x, log_density = (torch.cat(column) for column in zip(*parts, strict=True))
+        return self._backward(x, log_density)
+
+    def explore(self) -> None:
+        """Run MCMC on the un-annealed target from weighted draws of the buffer and keep where the chains end."""
+        assert self.plan.kernel is not None
+        noise = self._noises["mcmc"]
+        x, _ = self.buffer.draw(self.plan.batch_size, noise)
+        state, _ = advance(self.plan.kernel, init(x, self.target), self.target, noise, self.plan.mcmc_steps)
+        self.mcmc_buffer.add(state.x, state.log_density, torch.zeros_like(state.log_density))
+
+    def _backward(self, x: Int[Tensor, "batch dim"], log_density: Float[Tensor, " batch"]) -> Trajectories:
+        path = self.process.draw_path(len(x), self._noises["path"], self._device)
+        origin = "target" if self.plan.priority == "weight" else "model"
+        return Trajectories(self.process.blocks.encode(x), path, log_density, None, origin)

@@ -1,0 +1,132 @@
+"""The learner: network, log Z and optimiser, and the one place where weights change."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sabre.errors import NonFiniteError
+from sabre.networks import Network
+from sabre.noise import NoiseLike
+from sabre.processes import Path
+from sabre.objectives import Objective, ObjectiveValue, Origin, backpropagate, choose_steps
+
+__all__ = ["Learner", "Trajectories", "UpdateInfo", "annealed"]
+
+
+class Trajectories(NamedTuple):
+    """A batch to learn from. `log_pf` is known if the model itself has drawn it."""
+
+    tokens: Int[Tensor, "batch tokens"]
+    path: Path
+    log_density: Float[Tensor, " batch"]
+    log_pf: Float[Tensor, " batch"] | None
+    origin: Origin
+
+
+class UpdateInfo(NamedTuple):
+    """What an update was like."""
+
+    loss: float
+    grad_norm: float
+
+
+class Learner:
+    """Updates theta with grad L = sum_b c_b grad log p(tau_b), and log Z with its own gradient."""
+
+    def __init__(
+        self,
+        network: Network,
+        objective: Objective,
+        *,
+        log_z: float,
+        learning_rate: float,
+        log_z_learning_rate: float,
+        weight_decay: float,
+        grad_clip: float,
+        drop: float,
+    ) -> None:
+        self.network, self.objective = network, objective
+        self.learning_rate, self.grad_clip, self.drop = learning_rate, grad_clip, drop
+        self._weights = [p for p in network.parameters() if p.requires_grad]
+        self.log_z = nn.Parameter(torch.tensor(log_z, dtype=torch.float64, device=self._weights[0].device))
+        self._optimiser = torch.optim.AdamW(
+            [
+                {"params": self._weights, "lr": learning_rate, "weight_decay": weight_decay},
+                {"params": [self.log_z], "lr": log_z_learning_rate, "weight_decay": 0.0},
+            ],
+            fused=True,
+        )
+        self._base_rates = (learning_rate, log_z_learning_rate)
+
+    def update(self, batch: Trajectories, *, beta: float, rate: float, noise: NoiseLike) -> UpdateInfo:
+        """One optimiser step at inverse temperature `beta`, with `rate` times the learning rate."""
+        value: list[ObjectiveValue] = []
+
+        def coefficients_of(log_pf: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+            log_weight = annealed(beta, batch.log_density) - log_pf
+            value.append(self.objective(log_weight, float(self.log_z.detach()), batch.origin))
+            return value[0].coefficients
+
+        self._optimiser.zero_grad()
+        steps, scale = choose_steps(len(batch.tokens), batch.path.num_steps, self.drop, noise)
+        backpropagate(
+            self.network, batch.tokens, batch.path, coefficients_of, log_pf=batch.log_pf, steps=steps, scale=scale
+        )
+        self.log_z.grad = value[0].log_z_grad.to(self.log_z.dtype)
+        info = UpdateInfo(float(value[0].loss), self._clip())
+        self._check(info)
+        for group, base in zip(self._optimiser.param_groups, self._base_rates, strict=True):
+            group["lr"] = base * rate
+        self._optimiser.step()
+        return info
+
+    def _clip(self) -> float:
+        limit = self.grad_clip if self.grad_clip > 0 else math.inf
+        return float(nn.utils.clip_grad_norm_(self._weights, limit, foreach=True))
+
+    def _check(self, info: UpdateInfo) -> None:
+        if math.isfinite(info.loss) and math.isfinite(info.grad_norm):
+            return
+        what = "loss" if not math.isfinite(info.loss) else "norm of the gradient"
+        value = info.loss if what == "loss" else info.grad_norm
+        names = [n for n, p in _named(self.network) if p.grad is not None and not bool(p.grad.isfinite().all())]
+        where = f" (first in {names[0]!r})" if names else ""
+        raise NonFiniteError(
+            f"the {what} became {value}{where}; the weights were left as they were. "
+            "Lower the learning rate, or check that the log density stays in a reasonable range"
+        )
+
+    def state_tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """(model, optimiser) tensors for a checkpoint."""
+        model = {name: tensor.detach() for name, tensor in _named(self.network)}
+        model["log_z"] = self.log_z.detach().reshape(1)
+        state = self._optimiser.state_dict()["state"]
+        optimiser = {f"{i}.{key}": t.reshape(-1) for i, entry in state.items() for key, t in entry.items()}
+        return model, optimiser
+
+    def load_state_tensors(self, model: dict[str, Tensor], optimiser: dict[str, Tensor]) -> None:
+        """Back to a saved state."""
+        with torch.no_grad():
+            for name, tensor in _named(self.network):
+                tensor.copy_(model[name])
+            self.log_z.copy_(model["log_z"].reshape(()))
+        parameters = [p for group in self._optimiser.param_groups for p in group["params"]]
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in optimiser.items():
+            index, name = key.split(".")
+            shape = () if name == "step" else parameters[int(index)].shape
+            state.setdefault(int(index), {})[name] = tensor.reshape(shape).clone()
+        self._optimiser.load_state_dict({"state": state, "param_groups": self._optimiser.state_dict()["param_groups"]})
+
+
+def annealed(beta: float, log_density: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+    """beta * log density, forbidden states staying forbidden at beta = 0."""
+    return torch.where(torch.isneginf(log_density), log_density, beta * log_density)
+
+
+def _named(network: Network) -> list[tuple[str, nn.Parameter]]:
+    assert isinstance(network, nn.Module)
+    return list(network.named_parameters())

@@ -1,0 +1,77 @@
+"""What a run shows while it goes: a live bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+__all__ = ["ProgressDisplay"]
+
+_SECONDS_BETWEEN_LINES = 10.0
+_FIGURES = ("loss", "log_z", "elbo", "ess")
+
+
+class ProgressDisplay:
+    """Shows step, loss, log Z, ELBO, ESS and the time that is left."""
+
+    def __init__(self, num_steps: int, start: int, *, enabled: bool = True, stream: TextIO | None = None) -> None:
+        self._num_steps, self._start = num_steps, start
+        self._enabled, self._stream = enabled, stream or sys.stderr
+        self._began = self._last_line = time.monotonic()
+        self._shown = start
+        self._figures: dict[str, Any] = {}
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> "ProgressDisplay":
+        if self._enabled and self._stream.isatty():
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[figures]}"),
+                TimeRemainingColumn(),
+                console=Console(file=self._stream),
+            )
+            self._task = self._bar.add_task("training", total=self._num_steps, completed=self._start, figures="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, step: int, record: Mapping[str, Any]) -> None:
+        """Take in the newest figures and show them, on plain streams every ten seconds and at the end."""
+        if not self._enabled:
+            return
+        self._figures.update({key: record[key] for key in _FIGURES if record.get(key) is not None})
+        text = "  ".join(f"{key} {value:.5g}" for key, value in self._figures.items())
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, figures=text)
+            return
+        now = time.monotonic()
+        if now - self._last_line >= _SECONDS_BETWEEN_LINES or (step == self._num_steps and step != self._shown):
+            self._last_line, self._shown = now, step
+            rate = (now - self._began) / max(1, step - self._start)
+            left = rate * (self._num_steps - step)
+            print(f"step {step}/{self._num_steps}  {text}  ETA {_clock(left)}", file=self._stream, flush=True)
+
+    def note(self, message: str) -> None:
+        """A line of its own, above the bar."""
+        if self._enabled:
+            if self._bar is not None:
+                self._bar.console.print(message, highlight=False)
+            else:
+                print(message, file=self._stream, flush=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,115 @@
+"""Everything that a run consists of at one moment, as it goes into a checkpoint and comes back from it."""
+
+import math
+from typing import Any
+
+from torch import Tensor, nn
+
+from sabre.device import pick_device
+from sabre.errors import CheckpointError
+from sabre.noise import Noise
+from sabre.objectives import OBJECTIVES
+from sabre.options import Options
+from sabre.storage import Checkpoint
+from sabre.targets import AbstractTarget, CheckedTarget
+from sabre.training.algorithm import StepOutcome, algorithm_1, prefill
+from sabre.training.annealing import inverse_temperature, learning_rate_factor
+from sabre.training.builder import build_plan, build_sampler
+from sabre.training.experience import Experience
+from sabre.training.learner import Learner
+
+__all__ = ["TrainingState"]
+
+_STREAMS = ("rollout", "path", "replay", "mcmc", "drop")
+
+
+class TrainingState:
+    """Network, optimiser, buffers, random streams, counters."""
+
+    def __init__(self, target: AbstractTarget, options: Options, net: nn.Module | None = None) -> None:
+        self.target, self.options = target, options
+        self.device = pick_device(options.device)
+        self.checked = CheckedTarget(target)
+        self.sampler = build_sampler(target, options, self.device, net)
+        self.noises = {name: Noise.named(options.seed, name, self.device) for name in _STREAMS}
+        plan = build_plan(target, options)
+        self.experience = Experience(plan, self.checked, self.sampler.process, self.sampler.network, self.noises)
+        self.learner = self._make_learner()
+        self.step = 0
+        self.seconds = 0.0
+
+    @property
+    def is_finished(self) -> bool:
+        return self.step >= self.options.steps
+
+    @property
+    def beta(self) -> float:
+        """The exponent of the target at the current step."""
+        return inverse_temperature(self.step, self.options.steps, self.options.anneal)
+
+    @property
+    def num_evaluations(self) -> int:
+        """Log densities evaluated so far, by rollouts and MCMC."""
+        return self.checked.num_evaluations
+
+    def begin(self) -> None:
+        """What comes before the first step: a check that the target allows anything, and the first of the buffer."""
+        x = self.noises["rollout"].integers(self.target.num_categories, (self.options.batch_size, self.target.dim))
+        self.checked.check_support(x)
+        prefill(self.experience, beta=self.beta)
+
+    def advance(self) -> StepOutcome:
+        """One step of Algorithm 1."""
+        options = self.options
+        rate = learning_rate_factor(self.step, options.steps, options.decay)
+        outcome = algorithm_1(
+            self.step, self.experience, self.learner, beta=self.beta, rate=rate, noise=self.noises["drop"]
+        )
+        self.step += 1
+        return outcome
+
+    def checkpoint(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+        """(tensors by group, plain values)."""
+        model, optimiser = self.learner.state_tensors()
+        tensors = {
+            "model": model,
+            "optimiser": optimiser,
+            "replay": self.experience.buffer.state_tensors(),
+            "mcmc": self.experience.mcmc_buffer.state_tensors(),
+            "noise": {name: noise.state for name, noise in self.noises.items()},
+        }
+        return tensors, {"num_evaluations": self.num_evaluations, "seconds": self.seconds}
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to a checkpoint; from there everything happens again bit for bit."""
+        tensors = checkpoint.tensors
+        try:
+            self.learner.load_state_tensors(tensors["model"], tensors["optimiser"])
+            self.experience.buffer.load_state_tensors(tensors["replay"])
+            self.experience.mcmc_buffer.load_state_tensors(tensors["mcmc"])
+            for name, noise in self.noises.items():
+                noise.state = tensors["noise"][name]
+        except (KeyError, RuntimeError) as error:
+            raise CheckpointError(
+                f"the checkpoint of step {checkpoint.step} does not fit the options of this run ({error}); "
+                "restore the run's config.yaml"
+            ) from error
+        self.step = checkpoint.step
+        self.seconds = float(checkpoint.state["seconds"])
+        self.checked.num_evaluations = int(checkpoint.state["num_evaluations"])
+
+    def _make_learner(self) -> Learner:
+        options = self.options
+        log_z = options.log_z_init
+        if log_z is None:
+            log_z = self.target.dim * math.log(self.target.num_categories)
+        return Learner(
+            self.sampler.network,
+            OBJECTIVES[options.objective],
+            log_z=log_z,
+            learning_rate=options.learning_rate,
+            log_z_learning_rate=options.log_z_learning_rate,
+            weight_decay=options.weight_decay,
+            grad_clip=options.grad_clip,
+            drop=options.drop,
+        )
