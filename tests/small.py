@@ -62,7 +62,9 @@ def _state(module: nn.Module, vocabulary: int, states_per_chunk: int = 10**6) ->
     return StateNetwork(module, vocabulary, states_per_chunk)
 
 
-def _networks(rows: int, columns: int, num_categories: int) -> dict[str, tuple[AbstractTarget, MaskedDiffusion, nn.Module]]:
+def _networks(
+    rows: int, columns: int, num_categories: int
+) -> dict[str, tuple[AbstractTarget, MaskedDiffusion, nn.Module]]:
     """name -> (target, process, network) on rows x columns sites."""
     target = PeakedTarget(rows * columns, num_categories)
     layout = grid_layout(rows, columns)

@@ -10,7 +10,11 @@ from sabre.processes import Path
 from sabre.tape import enumerate_outcomes
 from small import NETWORKS, NETWORKS_3, all_orders, all_schedules, every_trajectory
 
-CASES = [pytest.param(*case, id=f"{name}-{c}") for c, table in ((2, NETWORKS), (3, NETWORKS_3)) for name, case in table.items()]
+CASES = [
+    pytest.param(*case, id=f"{name}-{c}")
+    for c, table in ((2, NETWORKS), (3, NETWORKS_3))
+    for name, case in table.items()
+]
 
 
 @pytest.mark.parametrize(("target", "process", "network"), CASES)
@@ -71,7 +75,7 @@ def test_chosen_steps_are_those_of_the_whole(target, process, network):
 
 @pytest.mark.parametrize(("target", "process", "network"), CASES)
 def test_a_step_sees_what_came_before_it_and_nothing_else(target, process, network):
-    """Changing the value of a token leaves the log-probabilities of all earlier steps as they are, not the later ones."""
+    """Changing the value of a token changes the log-probabilities of later steps and leaves the earlier ones."""
     for schedule in all_schedules(process.num_tokens):
         if len(schedule) == 1:
             continue

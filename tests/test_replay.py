@@ -101,7 +101,7 @@ def test_priorities_by_name():
     [(0.0, "1111111"), (2.0, "1001001"), (1.0, "1010101"), (4.0, "1000010"), (0.5, "1101101"), (0.25, "1111011")],
 )
 def test_off_to_on_ratio(ratio, pattern):
-    """R off-policy steps per on-policy step, below one 1/R on-policy steps per off-policy one; the first is on-policy."""
+    """R off-policy steps per on-policy step, or 1/R on-policy ones per off-policy step; the first is on-policy."""
     plan = ExperiencePlan(off_to_on=ratio)
     assert "".join("1" if plan.is_on_policy(step) else "0" for step in range(7)) == pattern
     steps = [plan.is_on_policy(step) for step in range(6000)]

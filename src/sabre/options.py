@@ -9,7 +9,7 @@ from sabre.errors import InvalidArgumentError, UnknownNameError
 
 __all__ = ["METHODS", "NETS", "Options", "option_help"]
 
-METHODS = tuple(f"{objective}{extra}" for objective in ("tb", "lv", "rkl", "ce") for extra in ("", "+replay", "+replay+mcmc"))
+METHODS = tuple(a + b for a in ("tb", "lv", "rkl", "ce") for b in ("", "+replay", "+replay+mcmc"))
 NETS = ("mlp", "vit", "causal")
 
 
@@ -33,7 +33,7 @@ class Options:
     order: str = _option("auto", "order in which tokens are revealed: auto, random, raster, checkerboard, significance")
     schedule: str = _option("1", "tokens revealed per training step: k, or k_min-k_max")
     eval_schedule: str = _option("1", "tokens revealed per step when sampling and evaluating")
-    informed: bool = _option(True, "add the local field of revealed neighbours to causal logits where the target has one")
+    informed: bool = _option(True, "add the local field of revealed neighbours to causal logits, if the target has one")
 
     batch_size: int = _option(128, "trajectories per gradient step, and MCMC chains")
     learning_rate: float = _option(1e-3, "learning rate of the network (AdamW)")
@@ -134,7 +134,7 @@ _RANGES: tuple[tuple[str, float, float, type], ...] = (
 )
 
 
-def _range_text(kind: type, low: float, high: float) -> str:
+def _range_text(kind: type, low: int | float, high: int | float) -> str:
     noun = "a whole number" if kind is int else "a number"
     if math.isinf(high):
         return noun if math.isinf(low) else f"{noun} of at least {low:g}"

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
@@ -17,7 +16,7 @@ from sabre.storage import RunDirectory, latest_checkpoint, provenance
 from sabre.targets import AbstractTarget, make_target
 from sabre.training import TrainingState
 
-__all__ = ["Run", "load", "open_state"]
+__all__ = ["Run", "holds_checkpoint", "load", "open_state"]
 
 _PICTURES = 64
 _POINTS = 2000
@@ -151,8 +150,17 @@ def load(
     `target` is needed only for functions that cannot be imported by name, `net` only for networks of your own.
     """
     directory = RunDirectory(run_dir)
+    if directory.exists() and not holds_checkpoint(directory):
+        raise RunDirectoryError(
+            f"the run in {directory.path} has no checkpoint yet; wait for its first one, or train it again"
+        )
     state = open_state(directory, target=target, net=net, device=device)
     return Run(state, directory, directory.read_metrics())
+
+
+def holds_checkpoint(directory: RunDirectory) -> bool:
+    """Whether a run has got as far as its first checkpoint; before that there is nothing to lose."""
+    return any(directory.checkpoints.glob("step-*"))
 
 
 def open_state(

@@ -67,7 +67,7 @@ class Tape:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All outcomes of a piece of code: row r of `value` came from state `start[r]` with probability `probability[r]`."""
+    """Row r of `value` came from state `start[r]` with probability `probability[r]`."""
 
     value: Any
     start: Int[Tensor, " rows"]

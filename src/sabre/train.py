@@ -7,7 +7,7 @@ from torch import nn
 
 from sabre.errors import InvalidArgumentError, RunDirectoryError
 from sabre.options import Options
-from sabre.run import Run, open_state
+from sabre.run import Run, holds_checkpoint, open_state
 from sabre.storage import RunDirectory, parse_duration
 from sabre.targets import AbstractTarget
 from sabre.training import ProgressDisplay, TrainingLoop, TrainingState
@@ -37,7 +37,7 @@ def train(
     """
     if not isinstance(target, AbstractTarget):
         raise InvalidArgumentError(
-            f"target is a {type(target).__name__}; wrap a function as sabre.Target(function, dim=..., num_categories=...)"
+            f"target is a {type(target).__name__}; wrap a function as sabre.Target(f, dim=..., num_categories=...)"
         )
     named = {"method": method, "steps": steps, "seed": seed, "net": "custom" if isinstance(net, nn.Module) else net}
     chosen = (options or Options()).replace({key: value for key, value in named.items() if value is not None})
@@ -45,12 +45,13 @@ def train(
     if run_dir is None:
         return _train(TrainingState(target, chosen, custom), None, time_limit, progress)
     directory = RunDirectory(run_dir)
-    if directory.exists():
-        raise RunDirectoryError(
-            f"{directory.path} holds a run already; go on with it (sabre.resume, or --resume) or choose another directory"
-        )
+    _refuse_another_run(directory)
     state = TrainingState(target, chosen, custom)
     with directory.lock():
+        # Again, now that nobody else can write here: another process may have trained in the meantime.
+        _refuse_another_run(directory)
+        if directory.exists():
+            directory.truncate_metrics(0)
         directory.write_config({"target": target.spec, "options": chosen.as_dict()})
         return _train(state, directory, time_limit, progress)
 
@@ -73,9 +74,15 @@ def resume(
         return _train(state, directory, time_limit, progress)
 
 
-def _train(
-    state: TrainingState, directory: RunDirectory | None, time_limit: str | float | None, progress: bool
-) -> Run:
+def _refuse_another_run(directory: RunDirectory) -> None:
+    """A start that failed before its first checkpoint is no run yet: its directory may be used again."""
+    if holds_checkpoint(directory):
+        raise RunDirectoryError(
+            f"{directory.path} holds a run already; go on with it (sabre.resume, --resume) or choose another directory"
+        )
+
+
+def _train(state: TrainingState, directory: RunDirectory | None, time_limit: str | float | None, progress: bool) -> Run:
     seconds = parse_duration(time_limit) if isinstance(time_limit, str) else time_limit
     with ProgressDisplay(state.options.steps, state.step, enabled=progress) as display:
         loop = TrainingLoop(state, directory, display)

@@ -3,7 +3,6 @@
 import math
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 

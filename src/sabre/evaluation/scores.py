@@ -12,9 +12,9 @@ from sabre.evaluation.estimates import Estimate, effective_sample_size, importan
 from sabre.evaluation.truth import TrueSamples
 from sabre.networks import Network
 from sabre.noise import Noise
+from sabre.objectives import log_likelihood
 from sabre.processes import MaskedDiffusion
 from sabre.targets import AbstractTarget
-from sabre.objectives import log_likelihood
 
 __all__ = ["Scores", "evaluate", "sample_weighted"]
 

@@ -92,7 +92,7 @@ def run(
         final=state,
         acceptance=float(accepted) / (num_kept * thin),
         autocorrelation_time=tau,
-        effective_samples=max(log_density.numel() / tau, log_density.shape[1]),
+        effective_samples=max(log_density.numel() / tau, float(log_density.shape[1])),
         num_evaluations=(1 + evaluations) * log_density.shape[1],
     )
 

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -56,8 +55,6 @@ class CausalBlock(nn.Module):
         v = v.transpose(1, 2)
         if cache is not None:
             k, v = cache.append(k, v)
-        attended = nn.functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=view.mask, is_causal=view.is_causal
-        )
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=view.mask, is_causal=view.is_causal)
         h = h + self.project(attended.transpose(1, 2).flatten(2))
         return h + self.down(nn.functional.gelu(self.up(self.norm_mlp(h))))

@@ -10,7 +10,7 @@ from torch import Tensor
 from sabre.noise import NoiseLike
 from sabre.processes import Path
 
-__all__ = ["Chunk", "Network", "Rollout"]
+__all__ = ["Chunk", "Network", "Rollout", "value_log_probs"]
 
 
 class Rollout(NamedTuple):
@@ -44,3 +44,10 @@ class Network(Protocol):
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """What is trained."""
+
+
+def value_log_probs(
+    logits: Float[Tensor, "rows k vocabulary"], values: Int[Tensor, "rows k"]
+) -> Float[Tensor, "rows k"]:
+    """log softmax(logits) at the values."""
+    return logits.gather(2, values.unsqueeze(2)).squeeze(2) - logits.logsumexp(2)

@@ -1,19 +1,20 @@
 """A causal network: one pass gives a whole trajectory's log-probabilities, a key-value cache gives rollouts."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sabre.networks.attention import CausalBlock, KeyValueCache, View
-from sabre.networks.base import Chunk, Rollout
+from sabre.networks.base import Chunk, Rollout, value_log_probs
 from sabre.networks.informed import LocalFieldLogits
 from sabre.networks.layers import Embedding, Linear
 from sabre.networks.rotary import Rotary
 from sabre.networks.slots import NONE, Slots
 from sabre.noise import Noise, NoiseLike
-from sabre.processes import Path, starts
+from sabre.processes import Path, per_step, starts
 from sabre.targets import Layout
 
 __all__ = ["CausalNetwork"]
@@ -58,28 +59,25 @@ class CausalNetwork(nn.Module):
     def step_log_probs(
         self, tokens: Int[Tensor, "batch tokens"], path: Path, steps: Int[Tensor, "batch chosen"] | None = None
     ) -> Float[Tensor, "batch chosen"]:
-        slots = Slots.of(path.schedule).to(tokens.device)
-        logits = self._logits(tokens, path, slots, slice(0, len(slots.step)), None)
-        asked = slots.asked != NONE
-        values = tokens.gather(1, path.order)
-        log_p = logits.gather(2, values.unsqueeze(2)).squeeze(2) - logits.logsumexp(2)
-        per_step = log_p.new_zeros(len(tokens), path.num_steps).index_add(1, slots.step[asked], log_p)
-        return per_step if steps is None else per_step.gather(1, steps)
+        reading = self._reading(path)
+        logits = self._logits(tokens, reading, slice(0, len(reading.slots.step)), None)
+        log_p = per_step(value_log_probs(logits, tokens.gather(1, path.order)), path.schedule)
+        return log_p if steps is None else log_p.gather(1, steps)
 
     def rollout(self, path: Path, noise: NoiseLike) -> Rollout:
-        batch, device = path.order.shape[0], path.order.device
-        slots = Slots.of(path.schedule).to(device)
+        reading, width = self._reading(path), self.value.weight.shape[1]
+        bounds, batch = reading.slots.bounds, path.order.shape[0]
+        caches = [
+            KeyValueCache(batch, self.heads, bounds[-1], width // self.heads, self.value.weight) for _ in self.blocks
+        ]
         tokens = torch.full_like(path.order, self.vocabulary)
-        like, head_dim = self.value.weight, self.value.weight.shape[1] // self.heads
-        caches = [KeyValueCache(batch, self.heads, len(slots.step), head_dim, like) for _ in self.blocks]
-        log_pf, start = [], 0
-        for n, size in enumerate(path.schedule.tolist()):
-            logits = self._logits(tokens, path, slots, slice(slots.bounds[n], slots.bounds[n + 1]), caches)
-            values = noise.categorical(logits)
-            tokens = tokens.scatter(1, path.order[:, start : start + size], values)
-            log_pf.append((logits.gather(2, values.unsqueeze(2)).squeeze(2) - logits.logsumexp(2)).sum(1))
-            start += size
-        return Rollout(tokens, torch.stack(log_pf, 1))
+        all_logits = []
+        for n, sites in enumerate(path.order.split(path.schedule.tolist(), 1)):
+            logits = self._logits(tokens, reading, slice(bounds[n], bounds[n + 1]), caches)
+            tokens.scatter_(1, sites, noise.categorical(logits))
+            all_logits.append(logits)
+        log_p = value_log_probs(torch.cat(all_logits, 1), tokens.gather(1, path.order))
+        return Rollout(tokens, per_step(log_p, path.schedule))
 
     def chunks(self, batch: int, num_steps: int) -> Iterator[Chunk]:
         num_tokens = self.rotary.cos.shape[0]
@@ -87,42 +85,61 @@ class CausalNetwork(nn.Module):
         for row in range(0, batch, rows):
             yield Chunk(slice(row, row + rows), slice(0, num_steps))
 
+    def _reading(self, path: Path) -> "_Reading":
+        slots = Slots.of(path.schedule).to(path.order.device)
+        known, asked = slots.known, slots.asked
+        at_asked = path.order[:, torch.where(asked == NONE, known, asked)]
+        at_known = torch.where(known == NONE, at_asked, path.order[:, known.clamp(min=0)])
+        return _Reading(
+            slots,
+            at_known,
+            at_asked,
+            self.rotary.turn(at_asked),
+            self.rotary.turn(at_known),
+            torch.argsort(path.order, 1),
+            starts(path.schedule).to(path.order.device)[slots.step],
+        )
+
     def _logits(
-        self, tokens: Tensor, path: Path, slots: Slots, part: slice, caches: list[KeyValueCache] | None
+        self, tokens: Tensor, reading: "_Reading", part: slice, caches: list[KeyValueCache] | None
     ) -> Float[Tensor, "batch asked vocabulary"]:
         """Logits of the tokens that the slots of `part` ask for; with caches, `part` continues what they hold."""
-        known, asked = slots.known[part], slots.asked[part]
-        num_tokens = tokens.shape[1]
-        at_known = path.order[:, known.clamp(min=0)]
-        at_asked = path.order[:, torch.where(asked == NONE, known, asked)]
-        value = torch.where(known == NONE, self.vocabulary, tokens.gather(1, at_known))
-        h = self.value(value)
+        slots = reading.slots
+        known, at_known, at_asked = slots.known[part], reading.at_known[:, part], reading.at_asked[:, part]
+        h = self.value(torch.where(known == NONE, self.vocabulary, tokens.gather(1, at_known)))
         if self.position is not None:
+            num_tokens = tokens.shape[1]
             h = h + self.position(torch.where(known == NONE, 2 * num_tokens, num_tokens + at_known))
             h = h + self.position(at_asked)
-        view = self._view(slots, part, at_asked, torch.where(known == NONE, at_asked, at_known), caches is not None)
+        view = reading.view(part, caches is not None)
         for number, block in enumerate(self.blocks):
             h = block(h, view, None if caches is None else caches[number])
-        wanted = asked != NONE
-        logits = self.out(self.norm(h if bool(wanted.all()) else h[:, wanted]))
-        return logits + self._informed_logits(tokens, path, slots, part, at_asked[:, wanted])
+        ranks, start = slots.asked[part], reading.start[part]
+        if not slots.is_plain:
+            wanted = ranks != NONE
+            h, at_asked, ranks, start = h[:, wanted], at_asked[:, wanted], ranks[wanted], start[wanted]
+        logits: Tensor = self.out(self.norm(h))
+        if self.informed is not None and self.informed_scale is not None:
+            field = self.informed(tokens, reading.rank, at_asked, start)
+            logits = logits + self.informed_scale[ranks].unsqueeze(-1) * field
+        return logits
 
-    def _view(self, slots: Slots, part: slice, at_asked: Tensor, at_key: Tensor, cached: bool) -> View:
-        if slots.is_plain:
-            mask = None
-        elif cached:
-            mask = slots.visible()[part, : part.stop]
-        else:
-            mask = slots.visible()
-        return View(self.rotary.turn(at_asked), self.rotary.turn(at_key), mask, slots.is_plain and not cached)
 
-    def _informed_logits(
-        self, tokens: Tensor, path: Path, slots: Slots, part: slice, at_asked: Tensor
-    ) -> Tensor | float:
-        if self.informed is None or self.informed_scale is None:
-            return 0.0
-        wanted = slots.asked[part] != NONE
-        rank = torch.argsort(path.order, 1)
-        first = starts(path.schedule).to(tokens.device)[slots.step[part][wanted]]
-        field = self.informed(tokens, rank, at_asked, first)
-        return self.informed_scale[slots.asked[part][wanted]].unsqueeze(-1) * field
+class _Reading(NamedTuple):
+    """What a path alone determines about how its tokens are read: one entry per slot."""
+
+    slots: Slots
+    at_known: Int[Tensor, "batch slots"]
+    at_asked: Int[Tensor, "batch slots"]
+    query_turn: tuple[Tensor, Tensor]
+    key_turn: tuple[Tensor, Tensor]
+    rank: Int[Tensor, "batch tokens"]
+    start: Int[Tensor, " slots"]
+
+    def view(self, part: slice, cached: bool) -> View:
+        """What the slots of `part` may attend to, with the earlier ones in a cache or all of them at hand."""
+        cos_q, sin_q = self.query_turn
+        cos_k, sin_k = self.key_turn
+        mask = None if self.slots.is_plain else self.slots.visible()[part, : part.stop]
+        turns = (cos_q[:, part], sin_q[:, part]), (cos_k[:, part], sin_k[:, part])
+        return View(*turns, mask, self.slots.is_plain and not cached)

@@ -82,7 +82,7 @@ def matmul(a: Float[Tensor, "rows inner"], b: Float[Tensor, "inner columns"], bi
 
 
 def _second_route(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    switch = torch.backends.mkldnn.matmul
+    switch = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = switch.fp32_precision
     switch.fp32_precision = "bf16"
     try:

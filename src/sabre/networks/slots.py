@@ -38,11 +38,12 @@ class Slots:
             step += [n] * count
             bounds.append(bounds[-1] + count)
             start, before = start + size, size
-        steps = torch.tensor(step)
-        return cls(torch.tensor(known), torch.tensor(asked), steps, (torch.tensor(known) != NONE) | (steps == 0), tuple(bounds))
+        taken, steps = torch.tensor(known), torch.tensor(step)
+        return cls(taken, torch.tensor(asked), steps, (taken != NONE) | (steps == 0), tuple(bounds))
 
     def to(self, device: torch.device) -> "Slots":
-        return Slots(*(part.to(device) for part in (self.known, self.asked, self.step, self.is_key)), self.bounds)
+        known, asked, step, is_key = (part.to(device) for part in (self.known, self.asked, self.step, self.is_key))
+        return Slots(known, asked, step, is_key, self.bounds)
 
     @property
     def is_plain(self) -> bool:

@@ -1,7 +1,5 @@
 """The paper's vision transformer with rotary position embedding over the lattice."""
 
-from itertools import pairwise
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -37,14 +35,20 @@ class ViT(nn.Module):
     ) -> Float[Tensor, "rows k vocabulary"]:
         everywhere = torch.arange(state.shape[1], device=state.device)
         h = self.embed(state)
-        first, last = self.blocks[0], self.blocks[-1]
-        table = first.query_key_value(self.embed.weight.unsqueeze(1).expand(-1, len(everywhere), -1), self.rotary)
-        query, key, value = nn.functional.embedding(state * len(everywhere) + everywhere, table.flatten(0, 1)).chunk(3, -1)
-        for block, following in pairwise(self.blocks):
-            h = block(h, query, key, value)
-            query, key, value = following.query_key_value(h, self.rotary).chunk(3, -1)
-        h = last(_take(h, sites), _take(query, sites), key, value)
-        return self.out(self.norm(h))
+        rows = self.embed.weight.unsqueeze(1).expand(-1, len(everywhere), -1)
+        table = self._block(0).query_key_value(rows, self.rotary).flatten(0, 1)
+        query, key, value = nn.functional.embedding(state * len(everywhere) + everywhere, table).chunk(3, -1)
+        for number in range(len(self.blocks) - 1):
+            h = self._block(number)(h, query, key, value)
+            query, key, value = self._block(number + 1).query_key_value(h, self.rotary).chunk(3, -1)
+        h = self._block(-1)(_take(h, sites), _take(query, sites), key, value)
+        logits: Tensor = self.out(self.norm(h))
+        return logits
+
+    def _block(self, number: int) -> "_Block":
+        block = self.blocks[number]
+        assert isinstance(block, _Block)
+        return block
 
 
 class _Block(nn.Module):

@@ -15,9 +15,7 @@ __all__ = ["backpropagate", "choose_steps", "log_likelihood"]
 Coefficients = Callable[[Float[Tensor, " batch"]], Float[Tensor, " batch"]]
 
 
-def log_likelihood(
-    network: Network, tokens: Int[Tensor, "batch tokens"], path: Path
-) -> Float[Tensor, " batch"]:
+def log_likelihood(network: Network, tokens: Int[Tensor, "batch tokens"], path: Path) -> Float[Tensor, " batch"]:
     """log p of whole trajectories, without a graph, chunk by chunk."""
     total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
     with torch.no_grad():

@@ -1,7 +1,7 @@
 """Processes: how a state is built up step by step."""
 
 from sabre.processes.blocks import Blocks
-from sabre.processes.masked import MaskedDiffusion, Path, masked_states, revealed, starts
+from sabre.processes.masked import MaskedDiffusion, Path, masked_states, per_step, revealed, starts
 from sabre.processes.order import ORDERS, Order, make_order
 from sabre.processes.schedule import Schedule
 
@@ -14,6 +14,7 @@ __all__ = [
     "Schedule",
     "make_order",
     "masked_states",
+    "per_step",
     "revealed",
     "starts",
 ]

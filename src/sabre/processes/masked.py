@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sabre.noise import NoiseLike
@@ -11,7 +11,7 @@ from sabre.processes.blocks import Blocks
 from sabre.processes.order import Order
 from sabre.processes.schedule import Schedule
 
-__all__ = ["MaskedDiffusion", "Path", "masked_states", "revealed", "starts"]
+__all__ = ["MaskedDiffusion", "Path", "masked_states", "per_step", "revealed", "starts"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,16 @@ def starts(schedule: Int[Tensor, " steps"]) -> Int[Tensor, " steps"]:
     return schedule.cumsum(0) - schedule
 
 
+def per_step(
+    log_p: Float[Tensor, "batch tokens"], schedule: Int[Tensor, " steps"]
+) -> Float[Tensor, "batch steps"]:
+    """Log-probabilities of tokens, in the order in which they are revealed, summed over each step."""
+    if len(schedule) == log_p.shape[1]:
+        return log_p
+    step = torch.arange(len(schedule)).repeat_interleave(schedule).to(log_p.device)
+    return log_p.new_zeros(len(log_p), len(schedule)).index_add(1, step, log_p)
+
+
 def masked_states(
     tokens: Int[Tensor, "batch tokens"],
     order: Int[Tensor, "batch tokens"],
@@ -69,7 +79,8 @@ def masked_states(
     mask_token: int,
 ) -> Int[Tensor, "batch chosen tokens"]:
     """The states in which the first `start` tokens of the order are revealed and the others carry the mask."""
-    rank = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1], device=order.device).expand_as(order))
+    positions = torch.arange(order.shape[1], device=order.device).expand_as(order)
+    rank = torch.empty_like(order).scatter_(1, order, positions)
     shown = rank.unsqueeze(1) < start.unsqueeze(2)
     return torch.where(shown, tokens.unsqueeze(1), mask_token)
 

@@ -27,9 +27,7 @@ class Order:
     def __post_init__(self) -> None:
         members = torch.cat(self.classes)
         if not torch.equal(members.sort().values, torch.arange(len(members))):
-            raise InvalidArgumentError(
-                "an order must name every token exactly once; check the classes it was made of"
-            )
+            raise InvalidArgumentError("an order must name every token exactly once; check the classes it was made of")
 
     @property
     def num_tokens(self) -> int:

@@ -26,17 +26,19 @@ def padded_range(low: float, high: float, share: float = 0.06) -> tuple[float, f
 def robust_range(series: Sequence[Sequence[float]], references: Sequence[float]) -> tuple[float, float]:
     """The range in which a curve lives after its first half, and the reference values.
 
-    The core spans the 2 to 98 per cent quantiles of the second halves and the references. Values outside are shown
-    while they are within half a core of it; what lies further out is left to be clipped.
+    The core spans the 2 to 98 per cent quantiles of the second halves and the references. Where all values together
+    span no more than four cores nothing is clipped; else half a core is added on either side.
     """
     everything = [*references, *(value for values in series for value in values)]
     if not everything:
         return 0.0, 1.0
     late = [np.quantile(values[len(values) // 2 :], (0.02, 0.98)) for values in series if values]
     core = [*references, *(float(value) for pair in late for value in pair)]
-    low, high = min(core), max(core)
+    (low, high), (lowest, highest) = (min(core), max(core)), (min(everything), max(everything))
+    if highest - lowest <= 4 * (high - low):
+        return padded_range(lowest, highest)
     margin = 0.5 * (high - low) or 0.05 * abs(low) or 1.0
-    return padded_range(max(min(everything), low - margin), min(max(everything), high + margin))
+    return padded_range(max(lowest, low - margin), min(highest, high + margin))
 
 
 def linear_ticks(low: float, high: float, count: int = 5) -> tuple[list[float], float]:
@@ -50,7 +52,7 @@ def linear_ticks(low: float, high: float, count: int = 5) -> tuple[list[float], 
 
 def log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten in [10^low, 10^high], with 2 and 5 between them where there are few."""
-    powers = range(math.floor(low), math.ceil(high) + 1)
+    powers = range(max(math.floor(low), -307), min(math.ceil(high), 307) + 1)
     stride = max(1, len(powers) // 6)
     factors = (1, 2, 5) if high - low < 2 else (1,)
     ticks = [f * 10.0**p for p in powers if p % stride == 0 for f in factors]
@@ -58,7 +60,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def text(
-    x: float, y: float, content: str, *, anchor: str = "start", size: float = 12, fill: str = MUTED, bold: bool = False
+    x: float, y: float, content: str, *, anchor: str = "start", size: int = 12, fill: str = MUTED, bold: bool = False
 ) -> str:
     """An SVG text element; the content is escaped here."""
     weight = ' font-weight="600"' if bold else ""

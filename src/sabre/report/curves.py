@@ -11,6 +11,7 @@ from sabre.report.svg import COLOURS, Series, line_chart
 __all__ = ["training_curves"]
 
 _SMOOTH_FROM = 60
+_MEDIANS = 600
 
 
 def training_curves(data: ReportData) -> list[str]:
@@ -72,5 +73,6 @@ def _running_median(raw: Series, colour: str) -> Series:
     pairs = [(x, y) for x, y in zip(raw.x, raw.y, strict=True) if y is not None and math.isfinite(y)]
     half = max(1, len(pairs) // 60)
     ys = np.array([y for _, y in pairs])
-    medians = [float(np.median(ys[max(0, i - half) : i + half + 1])) for i in range(len(ys))]
-    return Series("running median", [x for x, _ in pairs], medians, colour)
+    places = [*range(0, len(ys) - 1, max(1, len(ys) // _MEDIANS)), len(ys) - 1]
+    medians = [float(np.median(ys[max(0, i - half) : i + half + 1])) for i in places]
+    return Series("running median", [pairs[i][0] for i in places], medians, colour)

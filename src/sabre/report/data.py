@@ -32,12 +32,16 @@ class ReportData:
     true_samples: Int[Tensor, "m dim"] | None
     layout: Layout
     num_categories: int
-    decoded: Float[Tensor, "n axes"] | None = None
-    true_decoded: Float[Tensor, "m axes"] | None = None
+    decoded: Float[Tensor, "points axes"] | None = None
+    true_decoded: Float[Tensor, "true_points axes"] | None = None
     config: dict[str, Any] = field(default_factory=dict)
 
     @property
     def truth_label(self) -> str:
-        """How the true samples were made, as a heading."""
-        source = self.results.get("true_samples")
-        return "Exact samples" if source in (None, "exact") else f"Reference: {source}"
+        """A heading for the true samples: exact ones, or a reference from a long chain."""
+        return "Exact samples" if self.truth_source in (None, "exact") else "Reference samples"
+
+    @property
+    def truth_source(self) -> str | None:
+        """How the true samples were made, as far as the results say."""
+        return self.results.get("true_samples")

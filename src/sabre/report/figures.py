@@ -6,7 +6,7 @@ from typing import Any
 
 from sabre.report.axes import INK, Frame, linear_ticks, padded_range, text
 from sabre.report.data import ReportData
-from sabre.report.markup import escape, format_number, format_tick, format_with_error, table
+from sabre.report.markup import escape, format_exact, format_number, format_tick, format_with_error, table
 from sabre.report.svg import COLOURS
 
 __all__ = ["bounds_picture", "estimates_table", "headline"]
@@ -16,6 +16,7 @@ _LABELS = {
     "elbo": "ELBO, a lower bound on log Z",
     "eubo": "EUBO, an upper bound on log Z",
     "ess": "Effective sample size per sample",
+    "phases": "Share of phase",
 }
 _LOW_ESS = 0.05
 
@@ -51,10 +52,10 @@ def headline(data: ReportData) -> str:
     if data.log_z_exact is None:
         sentence = f"{first}; its exact value is not known for this target."
     elif estimate is None:
-        sentence = f"{first}; its exact value is <strong>{format_number(data.log_z_exact, 8)}</strong>."
+        sentence = f"{first}; its exact value is <strong>{format_exact(data.log_z_exact)}</strong>."
     else:
         sentence = (
-            f"{first}; the exact value is <strong>{format_number(data.log_z_exact, 8)}</strong>, so the estimate is "
+            f"{first}; the exact value is <strong>{format_exact(data.log_z_exact)}</strong>, so the estimate is "
             f"{_distance(estimate, data.log_z_exact)}."
         )
     return f'<p class="headline">{sentence}</p>{_caution(data)}'
@@ -89,8 +90,8 @@ def _caution(data: ReportData) -> str:
         notes.append(f"This run has not finished: everything below is its state at step {format_number(last)}.")
     if ess is not None and ess.value < _LOW_ESS:
         notes.append(
-            "The effective sample size is below five per cent: the samples miss part of the target, and the standard "
-            "errors of importance-weighted figures are then too small."
+            "The effective sample size is below five per cent: the samples may miss part of the target, and standard "
+            "errors of importance-weighted figures come out too small."
         )
     return "".join(f'<p class="note">{note}</p>' for note in notes)
 
@@ -108,7 +109,9 @@ def estimates_table(data: ReportData) -> str:
                 rows.append(_row(name, figure, exact, is_bound=key in ("elbo", "eubo")))
     if not rows:
         return "<p>No evaluation has been made yet.</p>"
-    return table(("Quantity", "Estimate ± standard error", "Exact", "Difference"), rows, "figures")
+    head = ("Quantity", "Estimate ± standard error", "Exact", "Difference")
+    used = 4 if any(row[2] for row in rows) else 2
+    return table(head[:used], [row[:used] for row in rows], "figures")
 
 
 def _named(label: str, entry: Any) -> list[tuple[str, Any]]:
@@ -118,7 +121,7 @@ def _named(label: str, entry: Any) -> list[tuple[str, Any]]:
     return [(label, entry)]
 
 
-def _row(name: str, figure: _Figure, exact: float | None, is_bound: bool) -> tuple[str, ...]:
+def _row(name: str, figure: _Figure, exact: int | float | None, is_bound: bool) -> tuple[str, ...]:
     if exact is None or not _is_finite(exact):
         return escape(name), str(figure), "", ""
     gap = figure.value - exact
@@ -126,7 +129,7 @@ def _row(name: str, figure: _Figure, exact: float | None, is_bound: bool) -> tup
     difference = sign + format_number(gap, 3)
     if figure.stderr and not is_bound:
         difference += f" ({format_number(abs(gap) / figure.stderr, 2)} standard errors)"
-    return escape(name), str(figure), format_number(exact, 8), difference
+    return escape(name), str(figure), format_exact(float(exact)), difference
 
 
 def bounds_picture(data: ReportData) -> str:
@@ -137,7 +140,7 @@ def bounds_picture(data: ReportData) -> str:
         return ""
     exact = [] if data.log_z_exact is None else [data.log_z_exact]
     edges = [*exact, *(f.value + s * (f.stderr or 0.0) for _, f in figures for s in (-1, 1))]
-    frame = Frame(70, 26, 480, 28.0 * len(figures), padded_range(min(edges), max(edges), 0.08), (0, 1))
+    frame = Frame(70.0, 26.0, 480.0, 28.0 * len(figures), padded_range(min(edges), max(edges), 0.08), (0.0, 1.0))
     parts = [_bar(label, f, frame, 40 + 28.0 * i, COLOURS[i % 4]) for i, (label, f) in enumerate(figures)]
     ticks, step = linear_ticks(*frame.x_range)
     parts += [text(frame.x(t), frame.bottom + 20, format_tick(t, step), anchor="middle") for t in ticks]
@@ -146,7 +149,7 @@ def bounds_picture(data: ReportData) -> str:
         parts.append(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="20" y2="{frame.bottom + 4:g}" stroke="{INK}" stroke-dasharray="5 4"/>'
         )
-        parts.append(text(x, 14, f"exact {format_number(value, 8)}", anchor="middle", fill=INK))
+        parts.append(text(min(max(x, 80.0), 500.0), 14.0, f"exact {format_exact(value)}", anchor="middle", fill=INK))
     return (
         f'<svg class="bounds" viewBox="0 0 580 {frame.bottom + 26:g}" role="img" aria-label="Bounds on log Z">'
         f"{''.join(parts)}</svg>"
@@ -160,7 +163,7 @@ def _bar(label: str, figure: _Figure, frame: Frame, y: float, colour: str) -> st
     x, half = frame.x(figure.value), figure.stderr or 0.0
     low, high = frame.x(figure.value - half), frame.x(figure.value + half)
     return (
-        f'{text(8, y + 4, label, fill=INK, size=13)}<line x1="{frame.left}" x2="{frame.right}" y1="{y}" y2="{y}" '
+        f'{text(8.0, y + 4, label, fill=INK, size=13)}<line x1="{frame.left}" x2="{frame.right}" y1="{y}" y2="{y}" '
         f'stroke="var(--rule, #d9dde3)"/><line x1="{low:.1f}" x2="{high:.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
         f'stroke-width="7" stroke-opacity="0.4"/><circle cx="{x:.1f}" cy="{y}" r="4.5" fill="{colour}">'
         f"<title>{escape(figure)}</title></circle>"

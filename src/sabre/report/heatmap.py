@@ -25,12 +25,12 @@ def frequency_map(title: str, frequency: Float[Tensor, "categories dim"]) -> str
     across = [(_LEFT + (i + 0.5) * width / dim, i) for i in _ticks(dim, 12)]
     upwards = [(_TOP + height - (c + 0.5) * height / categories, c) for c in _ticks(categories, 8)]
     parts = [
-        text(_LEFT, 16, title, size=13, fill=INK, bold=True),
+        text(_LEFT, 16.0, title, size=13, fill=INK, bold=True),
         f'<image {box} preserveAspectRatio="none" href="{png_data_uri(image)}"/>',
         f'<rect {box} fill="none" stroke="{RULE}"/>',
         *[text(x, _TOP + height + 16, str(i), anchor="middle") for x, i in across],
         *[text(_LEFT - 7, y + 4, str(c), anchor="end") for y, c in upwards],
-        text(_WIDTH - 6, 16, "category against site", anchor="end", size=11),
+        text(_WIDTH - 6, 16.0, "category against site", anchor="end", size=11),
     ]
     return (
         f'<svg class="chart" viewBox="0 0 {_WIDTH:g} {_TOP + height + 24:g}" role="img" aria-label="{escape(title)}">'

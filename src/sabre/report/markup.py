@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["escape", "format_number", "format_tick", "format_with_error", "table"]
+__all__ = ["escape", "format_exact", "format_number", "format_tick", "format_with_error", "table"]
 
 
 def escape(text: object) -> str:
@@ -16,13 +16,18 @@ def _minus(text: str) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def format_number(value: float, digits: int = 6) -> str:
+def format_number(value: int | float, digits: int = 6) -> str:
     """A number with so many significant digits, thousands grouped."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else _minus(f"{'-' if value < 0 else ''}∞")
-    if value == int(value) and abs(value) < 1e15:
-        return _minus(f"{int(value):,}")
+    if abs(value) < 1e15 and (value == int(value) or abs(value) >= 10**digits):
+        return _minus(f"{round(value):,}")
     return _minus(f"{value:,.{digits}g}")
+
+
+def format_exact(value: float) -> str:
+    """An exact value of log Z, to the fifth decimal: finer than any standard error of ours."""
+    return _minus(f"{round(value, 5) + 0.0:,.5f}")
 
 
 def format_tick(value: float, step: float) -> str:

@@ -24,7 +24,7 @@ def sample_pictures(data: ReportData) -> str:
         return _lattices(data, data.samples)
     if data.decoded is not None and len(data.decoded):
         panels = scatter_panels(data.decoded, data.true_decoded, data.truth_label)
-        return f'<div class="panels">{"".join(panels)}</div>{_without_truth(data)}'
+        return f'<div class="pair">{"".join(panels)}</div>{_about_truth(data)}'
     return _frequencies(data, data.samples)
 
 
@@ -32,7 +32,7 @@ def _lattices(data: ReportData, samples: Int[Tensor, "n dim"]) -> str:
     figures = [_lattice_figure("Model", samples, data)]
     if data.true_samples is not None:
         figures.append(_lattice_figure(data.truth_label, data.true_samples, data))
-    return f'<div class="pair">{"".join(figures)}</div>{_without_truth(data)}'
+    return f'<div class="pair">{"".join(figures)}</div>{_about_truth(data)}'
 
 
 def _lattice_figure(title: str, samples: Int[Tensor, "n dim"], data: ReportData) -> str:
@@ -59,7 +59,7 @@ def _frequencies(data: ReportData, samples: Int[Tensor, "n dim"]) -> str:
         true = _category_frequencies(data.true_samples, data.num_categories)
         maps.append(frequency_map(data.truth_label, true))
         caption = _largest_difference(model, true, len(samples), len(data.true_samples))
-    return f'<div class="pair">{"".join(maps)}</div>{caption}{_without_truth(data)}'
+    return f'<div class="pair">{"".join(maps)}</div>{caption}{_about_truth(data)}'
 
 
 def _category_frequencies(x: Int[Tensor, "n dim"], num_categories: int) -> Float[Tensor, "categories dim"]:
@@ -83,6 +83,9 @@ def _largest_difference(
     )
 
 
-def _without_truth(data: ReportData) -> str:
-    has_truth = data.true_samples is not None or data.true_decoded is not None
-    return "" if has_truth else '<p class="caption">There are no true samples of this target to compare with.</p>'
+def _about_truth(data: ReportData) -> str:
+    if data.true_samples is None and data.true_decoded is None:
+        return '<p class="caption">There are no true samples of this target to compare with.</p>'
+    if data.truth_source in (None, "exact"):
+        return ""
+    return f'<p class="caption">Reference samples: {escape(data.truth_source)}.</p>'

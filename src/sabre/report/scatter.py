@@ -10,7 +10,7 @@ from sabre.report.svg import COLOURS
 
 __all__ = ["scatter_panels"]
 
-_SIZE, _MARGIN = 320.0, 40.0
+_SIZE, _MARGIN = 420.0, 44.0
 _MOST_POINTS = 2000
 
 
@@ -59,12 +59,12 @@ def _panel(
     colour: str,
 ) -> str:
     inner = _SIZE - _MARGIN - 12
-    frame = Frame(_MARGIN, 26, inner, inner, *ranges)
-    dots = "".join(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="1.7"/>' for x, y in points)
+    frame = Frame(_MARGIN, 26.0, inner, inner, *ranges)
+    dots = "".join(f'<circle cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" r="2"/>' for x, y in points)
     box = f'x="{frame.left}" y="{frame.top}" width="{inner}" height="{inner}"'
     return (
         f'<svg class="panel" viewBox="0 0 {_SIZE:g} {frame.bottom + 36:g}" role="img" aria-label="{escape(label)}">'
-        f"{text(frame.left, 16, label, size=13, fill=INK, bold=True)}"
-        f"{text(frame.right, 16, f'{names[1]} against {names[0]}', anchor='end', size=11)}{frame.axes(4)}"
+        f"{text(frame.left, 16.0, label, size=13, fill=INK, bold=True)}"
+        f"{text(frame.right, 16.0, f'{names[1]} against {names[0]}', anchor='end', size=11)}{frame.axes(4)}"
         f'<rect {box} fill="none" stroke="{RULE}"/><g fill="{colour}" fill-opacity="0.45">{dots}</g></svg>'
     )

@@ -33,16 +33,16 @@ table { border-collapse: collapse; width: 100%; font-size: 0.93rem; font-variant
 th, td { padding: 0.42rem 1rem 0.42rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule); }
 th { font-weight: 500; } thead th { color: var(--muted); font-size: 0.82rem; }
 .figures td, .figures thead th + th { text-align: right; padding: 0.42rem 0 0.42rem 1.2rem; white-space: nowrap; }
-.options { font-size: 0.84rem; } .options th { color: var(--muted); white-space: nowrap; width: 1%; }
+tbody th { min-width: 11rem; }
+.options { font-size: 0.84rem; }
+.options th { min-width: 0; color: var(--muted); white-space: nowrap; width: 1%; }
 .options td { overflow-wrap: anywhere; font-family: ui-monospace, Menlo, Consolas, monospace; }
 .grid, .pair, .columns { display: grid; gap: 1.2rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); }
 .columns { gap: 0 2.5rem; align-items: start; }
-.panels { display: grid; gap: 1.2rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); }
 .bounds { display: block; width: 100%; max-width: 40rem; height: auto; margin: 1.4rem 0 0; }
 .chart, .panel, figure { display: block; width: 100%; height: auto; margin: 0; background: var(--card);
   border: 1px solid var(--rule); border-radius: 0.6rem; padding: 0.9rem; }
-.panel { max-width: 32rem; }
 figcaption { font-weight: 600; font-size: 0.92rem; margin-bottom: 0.6rem; }
 .lattices { display: block; width: 100%; height: auto; image-rendering: pixelated; }
 svg text { font-family: inherit; font-variant-numeric: tabular-nums; }

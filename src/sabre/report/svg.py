@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sabre.report.axes import INK, Frame, padded_range, robust_range, text
-from sabre.report.markup import escape, format_number
+from sabre.report.markup import escape, format_exact
 
 __all__ = ["COLOURS", "Series", "line_chart"]
 
@@ -25,8 +25,8 @@ class Series:
     """A curve. Where y is None or not finite the line is interrupted; a faint one stays in the background."""
 
     label: str
-    x: Sequence[float]
-    y: Sequence[float | None]
+    x: Sequence[int | float]
+    y: Sequence[int | float | None]
     colour: str | None = None
     dashed: bool = False
     faint: bool = False
@@ -38,13 +38,13 @@ def line_chart(
     *,
     x_label: str,
     y_label: str,
-    horizontal: Mapping[str, float] | None = None,
+    horizontal: Mapping[str, int | float] | None = None,
     log_y: bool = False,
     y_range: tuple[float, float] | None = None,
 ) -> str:
     """Draw the series, and a labelled dashed line for every `horizontal` value.
 
-    Without `y_range` the axis is where the curves are in their second half; what is off it gets an arrow at the edge.
+    Without `y_range` a linear axis is where the curves are in their second half, and arrows mark what is off it.
     """
     segments = [_segments(one, log_y) for one in series]
     references = {k: v for k, v in (horizontal or {}).items() if math.isfinite(v) and (v > 0 or not log_y)}
@@ -53,11 +53,11 @@ def line_chart(
     drawn = list(zip(series, segments, colours, strict=True))
     points = [point for parts in segments for part in parts for point in part]
     content = [
-        text(0, 15, title, size=14, fill=INK, bold=True),
+        text(0.0, 15.0, title, size=14, fill=INK, bold=True),
         _legend(series, colours),
         frame.axes(),
         text(frame.right, _HEIGHT - 3, x_label, anchor="end"),
-        text(_WIDTH, 15, y_label, anchor="end"),
+        text(_WIDTH, 15.0, y_label, anchor="end"),
         *[_inside(frame, _curve(one, parts, colour, frame)) for one, parts, colour in drawn],
         *[_reference(label, value, frame) for label, value in references.items()],
         _clip_marks(drawn, frame),
@@ -89,18 +89,25 @@ def _frame(
         x_range = padded_range(*x_range)
     scale = math.log10 if log_y else float
     values = [[scale(y) for part in parts for _, y in part] for parts in segments]
-    low, high = robust_range(values, [scale(v) for v in references])
+    everything = [v for part in values for v in part]
+    if log_y and everything:
+        low, high = padded_range(min(everything), max(everything))
+    else:
+        low, high = robust_range(values, [scale(v) for v in references])
     if y_range is not None:
         low, high = padded_range(scale(y_range[0]), scale(y_range[1]), 0.0)
     top, bottom = 50.0, _HEIGHT - 36
-    widest = max((len(label) for _, label in Frame(0, 0, 1, 1, x_range, (low, high), log_y).y_ticks()), default=1)
+    widest = max(
+        (len(label) for _, label in Frame(0.0, 0.0, 1.0, 1.0, x_range, (low, high), log_y).y_ticks()), default=1
+    )
     left = 10 + 7.0 * widest
-    return Frame(left, top, _WIDTH - left - 14, bottom - top, x_range, (low, high), log_y)
+    return Frame(left, top, _WIDTH - left - 22, bottom - top, x_range, (low, high), log_y)
 
 
 def _inside(frame: Frame, content: str) -> str:
-    """A viewport of the size of the frame, which cuts off what is outside."""
-    x, y, width, height = (f"{v:.1f}" for v in (frame.left, frame.top, frame.width, frame.height))
+    """A viewport of the size of the frame and half a marker, which cuts off what is outside."""
+    sides = (frame.left - 3, frame.top - 3, frame.width + 6, frame.height + 6)
+    x, y, width, height = (f"{side:.1f}" for side in sides)
     place = f'x="{x}" y="{y}" width="{width}" height="{height}"'
     return f'<svg {place} viewBox="{x} {y} {width} {height}">{content}</svg>'
 
@@ -148,7 +155,7 @@ def _reference(label: str, value: float, frame: Frame) -> str:
     return (
         f'<line x1="{frame.left:.1f}" x2="{frame.right:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{INK}" '
         f'stroke-dasharray="6 4" stroke-width="1.2"/>'
-        f'<g class="halo">{text(frame.right - 2, above, f"{label} {format_number(value)}", anchor="end", fill=INK)}</g>'
+        f'<g class="halo">{text(frame.left + 4, above, f"{label} {format_exact(value)}", fill=INK)}</g>'
     )
 
 
@@ -160,7 +167,7 @@ def _legend(series: Sequence[Series], colours: Sequence[str]) -> str:
         look = (' stroke-dasharray="5 4"' if one.dashed else "") + (' stroke-opacity="0.45"' if one.faint else "")
         line = f'x1="{x:.1f}" x2="{x + 18:.1f}" y1="31" y2="31" stroke="{escape(colour)}" stroke-width="2.5"{look}'
         parts.append(f"<line {line}/>")
-        parts.append(text(x + 23, 35, one.label))
+        parts.append(text(x + 23, 35.0, one.label))
         x += 40 + 6.6 * len(one.label)
     return "".join(parts)
 

@@ -31,9 +31,10 @@ class Pairwise:
         return self.field.shape[1]
 
     def log_density(self, x: Int[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
-        agree = (x[:, self.edges[:, 0]] == x[:, self.edges[:, 1]]).to(self.coupling.dtype)
-        single = self.field.expand(len(x), -1, -1).gather(2, x.unsqueeze(-1)).squeeze(-1).sum(1)
-        return agree @ self.coupling + single + self.constant
+        edges, coupling, field = (part.to(x.device) for part in (self.edges, self.coupling, self.field))
+        agree = (x[:, edges[:, 0]] == x[:, edges[:, 1]]).to(coupling.dtype)
+        single = field.expand(len(x), -1, -1).gather(2, x.unsqueeze(-1)).squeeze(-1).sum(1)
+        return agree @ coupling + single + self.constant
 
     @cached_property
     def neighbours(self) -> tuple[Int[Tensor, "dim degree"], Float[Tensor, "dim degree"], Int[Tensor, "dim degree"]]:
@@ -53,10 +54,10 @@ class Pairwise:
         self, x: Int[Tensor, "batch dim"], site: Int[Tensor, "batch sites"]
     ) -> Float[Tensor, "batch sites categories"]:
         """field[i, c] + the couplings to the neighbours j with x_j = c; a masked neighbour (value C) adds nothing."""
-        neighbour, weight, _ = self.neighbours
+        neighbour, weight, _ = (table.to(x.device) for table in self.neighbours)
         around = x.gather(1, neighbour[site].flatten(1)).reshape(*site.shape, -1)
         onehot = torch.nn.functional.one_hot(around, self.num_categories + 1)[..., : self.num_categories]
-        return self.field[site] + (onehot * weight[site].unsqueeze(-1)).sum(-2)
+        return self.field.to(x.device)[site] + (onehot * weight[site].unsqueeze(-1)).sum(-2)
 
     def to(self, device: torch.device | str) -> "Pairwise":
         return Pairwise(self.edges.to(device), self.coupling.to(device), self.field.to(device), self.constant)

@@ -11,6 +11,7 @@ from torch import Tensor
 from sabre.mcmc import Kernel, advance, init
 from sabre.networks import Network
 from sabre.noise import Noise
+from sabre.objectives import Origin
 from sabre.processes import MaskedDiffusion
 from sabre.targets import AbstractTarget
 from sabre.training.learner import Trajectories
@@ -34,7 +35,7 @@ class ExperiencePlan:
     prefill: int = 10
 
     def is_on_policy(self, step: int) -> bool:
-        """R off-policy steps follow each on-policy step; for R < 1, 1/R on-policy steps come before each off-policy one.
+        """R off-policy steps follow each on-policy step; for R < 1, 1/R on-policy steps come before an off-policy one.
 
         Step i is off-policy when floor(i f) grows from i to i + 1, with f = R / (1 + R) the share of such steps.
         """
@@ -96,5 +97,5 @@ class Experience:
 
     def _backward(self, x: Int[Tensor, "batch dim"], log_density: Float[Tensor, " batch"]) -> Trajectories:
         path = self.process.draw_path(len(x), self._noises["path"], self._device)
-        origin = "target" if self.plan.priority == "weight" else "model"
+        origin: Origin = "target" if self.plan.priority == "weight" else "model"
         return Trajectories(self.process.blocks.encode(x), path, log_density, None, origin)

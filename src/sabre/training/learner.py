@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from sabre.errors import NonFiniteError
 from sabre.networks import Network
 from sabre.noise import NoiseLike
-from sabre.processes import Path
 from sabre.objectives import Objective, ObjectiveValue, Origin, backpropagate, choose_steps
+from sabre.processes import Path
 
 __all__ = ["Learner", "Trajectories", "UpdateInfo", "annealed"]
 
@@ -92,7 +92,8 @@ class Learner:
             return
         what = "loss" if not math.isfinite(info.loss) else "norm of the gradient"
         value = info.loss if what == "loss" else info.grad_norm
-        names = [n for n, p in _named(self.network) if p.grad is not None and not bool(p.grad.isfinite().all())]
+        gradients = [(n, p.grad) for n, p in _module(self.network).named_parameters() if p.grad is not None]
+        names = [name for name, gradient in gradients if not bool(gradient.isfinite().all())]
         where = f" (first in {names[0]!r})" if names else ""
         raise NonFiniteError(
             f"the {what} became {value}{where}; the weights were left as they were. "
@@ -101,8 +102,7 @@ class Learner:
 
     def state_tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """(model, optimiser) tensors for a checkpoint."""
-        model = {name: tensor.detach() for name, tensor in _named(self.network)}
-        model["log_z"] = self.log_z.detach().reshape(1)
+        model = dict(_module(self.network).state_dict()) | {"log_z": self.log_z.detach().reshape(1)}
         state = self._optimiser.state_dict()["state"]
         optimiser = {f"{i}.{key}": t.reshape(-1) for i, entry in state.items() for key, t in entry.items()}
         return model, optimiser
@@ -110,7 +110,7 @@ class Learner:
     def load_state_tensors(self, model: dict[str, Tensor], optimiser: dict[str, Tensor]) -> None:
         """Back to a saved state."""
         with torch.no_grad():
-            for name, tensor in _named(self.network):
+            for name, tensor in _module(self.network).state_dict().items():
                 tensor.copy_(model[name])
             self.log_z.copy_(model["log_z"].reshape(()))
         parameters = [p for group in self._optimiser.param_groups for p in group["params"]]
@@ -119,7 +119,8 @@ class Learner:
             index, name = key.split(".")
             shape = () if name == "step" else parameters[int(index)].shape
             state.setdefault(int(index), {})[name] = tensor.reshape(shape).clone()
-        self._optimiser.load_state_dict({"state": state, "param_groups": self._optimiser.state_dict()["param_groups"]})
+        groups = self._optimiser.state_dict()["param_groups"]
+        self._optimiser.load_state_dict({"state": state, "param_groups": groups})
 
 
 def annealed(beta: float, log_density: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
@@ -127,6 +128,6 @@ def annealed(beta: float, log_density: Float[Tensor, " batch"]) -> Float[Tensor,
     return torch.where(torch.isneginf(log_density), log_density, beta * log_density)
 
 
-def _named(network: Network) -> list[tuple[str, nn.Parameter]]:
+def _module(network: Network) -> nn.Module:
     assert isinstance(network, nn.Module)
-    return list(network.named_parameters())
+    return network

@@ -29,7 +29,7 @@ class TrainingLoop:
     def run(self, time_limit: float | None) -> int | None:
         """Train; returns the number of the signal that ended it early, if one did."""
         state, deadline = self.state, _Deadline(time_limit)
-        if state.step == 0:
+        if not state.has_begun:
             state.begin()
         with StopSignal() as stop:
             while not state.is_finished and stop.received is None and not deadline.has_passed():

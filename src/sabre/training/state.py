@@ -37,6 +37,7 @@ class TrainingState:
         self.learner = self._make_learner()
         self.step = 0
         self.seconds = 0.0
+        self.has_begun = False
 
     @property
     def is_finished(self) -> bool:
@@ -57,6 +58,7 @@ class TrainingState:
         x = self.noises["rollout"].integers(self.target.num_categories, (self.options.batch_size, self.target.dim))
         self.checked.check_support(x)
         prefill(self.experience, beta=self.beta)
+        self.has_begun = True
 
     def advance(self) -> StepOutcome:
         """One step of Algorithm 1."""
@@ -94,7 +96,7 @@ class TrainingState:
                 f"the checkpoint of step {checkpoint.step} does not fit the options of this run ({error}); "
                 "restore the run's config.yaml"
             ) from error
-        self.step = checkpoint.step
+        self.step, self.has_begun = checkpoint.step, True
         self.seconds = float(checkpoint.state["seconds"])
         self.checked.num_evaluations = int(checkpoint.state["num_evaluations"])
 

@@ -1,0 +1,176 @@
+"""Milliseconds per gradient step, beside the machine's matrix-product rate and a peer's measurements scaled by it.
+
+    python benchmarks/steps.py                 all targets and networks
+    python benchmarks/steps.py --only mlp      one family: mlp, vit, causal, scaling, memory
+
+Each figure is the median of several steps in a process of its own, rollout, log density, backward pass and optimiser
+included. The rate is that of a float32 product of 2048 x 2048 matrices in the same process. The fraction of it that
+a step reaches counts the products that the step makes (`torch.utils.flop_counter`).
+"""
+
+import argparse
+import json
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import sabre
+from sabre.training import TrainingState
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results" / "steps.json"
+PEER = json.loads((HERE / "data" / "peer.json").read_text())["step_ms"]
+PEER_RATE = 230.0
+
+# name -> (preset, key of the peer's figures, batch that the peer's figures are for)
+PAPER = {
+    "mlp gmm40-d16": ("paper/gmm40-d16", "gmm40_d16_mlp2x256", 128),
+    "mlp gmm40-d32": ("paper/gmm40-d32", "gmm40_d32_mlp4x256", 128),
+    "mlp manywell-d32": ("paper/manywell-d32", "manywell_d32_mlp2x256", 128),
+    "mlp manywell-d80": ("paper/manywell-d80", "manywell_d80_mlp4x256", 128),
+    "vit ising16": ("paper/ising16-critical", "ising16_vit2x64_batch8", 8),
+    "vit potts16": ("paper/potts16-critical", "potts16_vit2x128_batch8", 8),
+}
+CAUSAL = "causal ising16"
+SIZES = (8, 16, 32)
+STEPS = (16, 64, 256)
+
+
+def matmul_rate() -> float:
+    """GFLOP/s of PyTorch's default float32 product."""
+    a = torch.ones(2048, 2048)
+    best = math.inf
+    for _ in range(6):
+        began = time.perf_counter()
+        a @ a
+        best = min(best, time.perf_counter() - began)
+    return 2 * 2048**3 / best / 1e9
+
+
+def make_state(name: str) -> TrainingState:
+    """The training state that a name stands for."""
+    kind, _, what = name.partition(" ")
+    if name in PAPER:
+        preset = sabre.presets.make_preset(PAPER[name][0])
+        return TrainingState(preset.target, preset.options)
+    if kind in ("causal", "scaling"):
+        size = int(what.removeprefix("ising"))
+        return TrainingState(sabre.targets.Ising(size=size, beta=0.4407), sabre.Options())
+    return memory_state(int(what))
+
+
+def memory_state(steps_per_trajectory: int) -> TrainingState:
+    """The paper's ViT, 256 sites revealed in the given number of steps."""
+    preset = sabre.presets.make_preset("paper/ising16-critical")
+    options = preset.options.replace({"schedule": str(256 // steps_per_trajectory), "batch_size": 16, "prefill": 1})
+    return TrainingState(preset.target, options)
+
+
+def measure(name: str, repeats: int) -> dict[str, Any]:
+    """Milliseconds of on- and off-policy steps, and what the process needed for them."""
+    state = make_state(name)
+    state.experience.store(*_batch_with_weights(state))
+    times: dict[str, list[float]] = {"on_policy": [], "off_policy": []}
+    flops: dict[str, int] = {}
+    for kind in times:
+        with FlopCounterMode(display=False) as counter:
+            _step(state, kind)
+        flops[kind] = counter.get_total_flops()
+        for _ in range(repeats):
+            began = time.perf_counter()
+            _step(state, kind)
+            times[kind].append(1e3 * (time.perf_counter() - began))
+    rate = matmul_rate()
+    median = {kind: statistics.median(values) for kind, values in times.items()}
+    return {
+        "ms": median,
+        "rate_gflops": rate,
+        "fraction": {kind: flops[kind] / (median[kind] * 1e6) / rate for kind in times},
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "num_tokens": state.sampler.process.num_tokens,
+        "dim": state.target.dim,
+    }
+
+
+def _batch_with_weights(state: TrainingState) -> tuple[Any, Any]:
+    batch = state.experience.sample_on_policy()
+    return batch, batch.log_density - batch.log_pf
+
+
+def _step(state: TrainingState, kind: str) -> None:
+    experience = state.experience
+    batch = experience.sample_on_policy() if kind == "on_policy" else experience.replay()
+    state.learner.update(batch, beta=1.0, rate=1.0, noise=state.noises["drop"])
+
+
+def in_own_process(name: str, repeats: int) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--measure", name, "--repeats", str(repeats)], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def show_paper(name: str, found: dict[str, Any]) -> None:
+    """One row per kind of step: ours, the peer's scaled to this machine, and the ratio."""
+    _, key, peer_batch = PAPER.get(name, (None, "ising16_vit2x64_batch8", 8))
+    slices = 128 / peer_batch
+    found["speedup"] = {}
+    for kind, ms in found["ms"].items():
+        peer = PEER[key][kind] * slices * PEER_RATE / found["rate_gflops"]
+        found["speedup"][kind] = peer / ms
+        print(
+            f"{name:<18} {kind:<11} {ms:9.1f} ms   peer {peer:9.1f} ms   {peer / ms:6.1f} x   "
+            f"{found['fraction'][kind]:5.0%} of {found['rate_gflops']:.0f} GFLOP/s   peak {found['peak_gb']:.1f} GB",
+            flush=True,
+        )
+
+
+def show_scaling(rows: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Cost against the number of sites, with the exponent of a power law between the ends."""
+    exponents = {}
+    for kind in ("on_policy", "off_policy"):
+        points = [(row["dim"], row["ms"][kind]) for row in rows.values()]
+        (d0, t0), (d1, t1) = points[0], points[-1]
+        exponents[kind] = math.log(t1 / t0) / math.log(d1 / d0)
+        text = "  ".join(f"d={d}: {ms:.0f} ms" for d, ms in points)
+        print(f"causal {kind:<11} {text}   ms ~ d^{exponents[kind]:.2f}")
+    return exponents
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["mlp", "vit", "causal", "scaling", "memory"])
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--repeats", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(arguments.measure, arguments.repeats)))
+        return
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in [*PAPER, CAUSAL]:
+        kind = name.split()[0]
+        if arguments.only in (None, kind):
+            results[name] = in_own_process(name, {"mlp": 60, "vit": 2, "causal": 15}[kind])
+            show_paper(name, results[name])
+    if arguments.only in (None, "scaling"):
+        rows = {f"scaling {size}": in_own_process(f"scaling {size}", 5) for size in SIZES}
+        results["scaling"] = {"rows": rows, "exponent": show_scaling(rows)}
+    if arguments.only in (None, "memory"):
+        results["memory"] = {str(steps): in_own_process(f"memory {steps}", 1)["peak_gb"] for steps in STEPS}
+        print("peak memory of the ViT by steps per trajectory: ", results["memory"])
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

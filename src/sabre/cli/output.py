@@ -1,0 +1,42 @@
+"""What commands print: scores for people, JSON for programs."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sabre.evaluation import Estimate
+from sabre.storage.files import strict_json
+
+__all__ = ["clean_stdout", "print_json", "scores_text"]
+
+_ROWS = (("elbo", "ELBO"), ("log_z", "log Z"), ("eubo", "EUBO"), ("ess", "ESS"))
+
+
+def scores_text(results: Mapping[str, Any]) -> str:
+    """The figures of an evaluation with their standard errors, and the exact log Z below them."""
+    lines = [f"{title:<12}{_figure(results[key])}" for key, title in _ROWS]
+    exact = results["log_z_exact"]
+    lines.append(f"{'exact log Z':<12}{'unknown' if exact is None else f'{exact:.5f}'}")
+    if results["phases"]:
+        lines.append(f"{'phases':<12}{', '.join(_figure(phase) for phase in results['phases'])}")
+    return "\n".join(lines)
+
+
+def _figure(figure: Mapping[str, float] | None) -> str:
+    if figure is None:
+        return "unknown (no true samples)"
+    value, stderr = (float("nan") if figure[key] is None else figure[key] for key in ("value", "stderr"))
+    return str(Estimate(value, stderr))
+
+
+@contextlib.contextmanager
+def clean_stdout() -> Iterator[None]:
+    """Whatever is printed inside, by a user's function for example, goes to standard error."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One strict JSON object; numbers that are not finite become null."""
+    print(strict_json(dict(value), indent=2))

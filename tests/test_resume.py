@@ -1,0 +1,217 @@
+"""A run that was stopped, by a limit or by SIGKILL, ends as if it had never been: every bit of it."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+
+import pytest
+import torch
+
+import sabre
+import sabre.training.loop as loop_module
+from forking import exit_status, forked
+from sabre.errors import CheckpointError
+from sabre.storage import RunDirectory, latest_checkpoint
+from sabre.targets import Ising
+from small import PeakedTarget, UserNet
+
+STEPS = 7
+SMALL = {
+    "steps": STEPS,
+    "batch_size": 4,
+    "width": 8,
+    "depth": 1,
+    "heads": 2,
+    "buffer_size": 10,
+    "prefill": 2,
+    "mcmc_interval": 2,
+    "mcmc_steps": 2,
+    "eval_interval": 3,
+    "eval_samples": 4,
+    "final_samples": 0,
+    "log_interval": 1,
+    "checkpoint_interval": 5,
+    "anneal": 0.5,
+}
+CASES = {
+    "causal": {"method": "tb+replay+mcmc", "net": "causal"},
+    "causal, random schedule": {"method": "tb+replay+mcmc", "order": "random", "block": "1", "schedule": "1-3"},
+    "mlp": {"method": "lv+replay", "net": "mlp", "order": "checkerboard", "off_to_on": 0.5},
+    "vit": {"method": "rkl", "net": "vit", "drop": 0.5, "weight_decay": 0.01},
+    "user": {"method": "ce+replay+mcmc", "drop": 0.4, "schedule": "1-2", "priority": "density"},
+}
+
+
+class AveragingNet(UserNet):
+    """A user's network with a buffer that training changes: the running mean of its features."""
+
+    def __init__(self, seed):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            super().__init__(16, 2)
+        self.register_buffer("mean", torch.zeros(6))
+
+    def forward(self, state):
+        features = self.table(state)
+        self.mean.lerp_(features.detach().mean((0, 1)), 0.1)
+        return self.out((features - self.mean).flatten(1)).unflatten(1, self.shape)
+
+
+class StopAfter:
+    """Takes the place of the deadline: over after that many steps instead of seconds."""
+
+    def __init__(self, steps):
+        self.left = STEPS + 1 if steps is None else steps
+
+    def has_passed(self):
+        self.left -= 1
+        return self.left < 0
+
+
+def net_of(case, seed):
+    return AveragingNet(seed) if case == "user" else None
+
+
+def start(case, path, steps: float | None = None):
+    options = sabre.Options().replace(SMALL | CASES[case])
+    target = Ising(4, 0.6, field=0.2)
+    return sabre.train(target, net=net_of(case, 0), options=options, run_dir=path, time_limit=steps, progress=False)
+
+
+def go_on(case, path):
+    """Resume; a network of the user's comes with other weights, which must not matter."""
+    return sabre.resume(path, net=net_of(case, 1), progress=False)
+
+
+def end_of(path):
+    """Everything that must not depend on interruptions: the last checkpoint but for its wall clock, and the metrics."""
+    directory = RunDirectory(path)
+    final = latest_checkpoint(directory.checkpoints, pytest.fail)
+    tensors = {f"{group}/{name}": t for group, named in final.tensors.items() for name, t in named.items()}
+    return final.step, tensors, final.state["num_evaluations"], directory.metrics_path.read_bytes()
+
+
+def differences(path, other):
+    """Names of what is not the same to the last bit."""
+    (step, tensors, evaluations, metrics), (step_2, tensors_2, evaluations_2, metrics_2) = end_of(path), end_of(other)
+    assert tensors.keys() == tensors_2.keys()
+    found = [name for name, t in tensors.items() if t.dtype != tensors_2[name].dtype or not t.equal(tensors_2[name])]
+    plain = {
+        "step": step == step_2,
+        "num_evaluations": evaluations == evaluations_2,
+        "metrics": metrics == metrics_2,
+    }
+    return found + [name for name, same in plain.items() if not same]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_stopped_after_any_step_and_resumed_a_run_ends_bit_for_bit_the_same(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    straight = start(case, tmp_path / "straight")
+    assert straight.finished
+    for stop in (0.0, 1.0, 4.0, 6.0):
+        path = tmp_path / str(stop)
+        assert start(case, path, steps=stop).step == stop
+        resumed = go_on(case, path)
+        assert resumed.finished
+        assert differences(tmp_path / "straight", path) == []
+        assert resumed.records == straight.records
+    assert go_on(case, tmp_path / "4.0").records == straight.records
+    assert differences(tmp_path / "straight", tmp_path / "4.0") == []
+
+
+def test_what_is_compared_holds_every_part_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    start("user", tmp_path / "user")
+    tensors = end_of(tmp_path / "user")[1]
+    groups = {name.split("/")[0] for name in tensors}
+    assert groups == {"model", "optimiser", "replay", "mcmc", "noise"}
+    assert {name for name in tensors if name.startswith("noise/")} == {
+        f"noise/{name}" for name in ("rollout", "path", "replay", "mcmc", "drop")
+    }
+    assert "model/module.network.mean" in tensors
+    assert tensors["model/log_z"].dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [("noise", "replay"), ("optimiser", "0.exp_avg"), ("replay", "priority"), ("mcmc", "added"), ("model", "log_z")],
+)
+def test_a_resume_that_forgets_one_part_is_noticed(group, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    start("causal", tmp_path / "straight")
+    start("causal", tmp_path / "stopped", steps=3.0)
+    shipped = sabre.run.latest_checkpoint
+
+    def forgetful(root, warn):
+        found = shipped(root, warn)
+        tensor = found.tensors[group][name]
+        fresh = sabre.noise.Noise(9).state if group == "noise" else torch.zeros_like(tensor)
+        return type(found)(found.step, found.tensors | {group: found.tensors[group] | {name: fresh}}, found.state)
+
+    monkeypatch.setattr(sabre.run, "latest_checkpoint", forgetful)
+    go_on("causal", tmp_path / "stopped")
+    assert differences(tmp_path / "straight", tmp_path / "stopped") != []
+
+
+def test_a_run_without_its_first_checkpoint_starts_again_from_the_beginning(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    start("causal", tmp_path / "straight")
+
+    def die(*_):
+        raise CheckpointError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module, "save_checkpoint", die)
+        with pytest.raises(CheckpointError, match="the disk is gone"):
+            start("causal", tmp_path / "lost")
+    assert RunDirectory(tmp_path / "lost").read_metrics()
+    go_on("causal", tmp_path / "lost")
+    assert differences(tmp_path / "straight", tmp_path / "lost") == []
+
+
+def test_a_checkpoint_of_other_options_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    start("causal", tmp_path / "run", steps=3.0)
+    directory = RunDirectory(tmp_path / "run")
+    config = directory.read_config()
+    directory.write_config(config | {"options": config["options"] | {"width": 16}})
+    with pytest.raises(CheckpointError, match=r"step 3 does not fit.*config\.yaml"):
+        go_on("causal", tmp_path / "run")
+
+
+def test_resuming_counts_the_wall_clock_of_both_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    start("causal", tmp_path / "run", steps=3.0)
+    root = RunDirectory(tmp_path / "run").checkpoints
+    before = latest_checkpoint(root, pytest.fail).state["seconds"]
+    go_on("causal", tmp_path / "run")
+    assert latest_checkpoint(root, pytest.fail).state["seconds"] > before > 0
+
+
+def test_killed_three_times_a_run_ends_bit_for_bit_the_same(tmp_path):
+    options = sabre.Options().replace(SMALL | {"steps": 40, "checkpoint_interval": 3, "eval_interval": 20})
+    target = PeakedTarget(8, 2)
+
+    def train(path):
+        with contextlib.suppress(sabre.SabreError):
+            sabre.train(target, options=options, run_dir=path, progress=False)
+            return
+        sabre.resume(path, target=target, progress=False)
+
+    train(tmp_path / "straight")
+    moments, kills = random.Random(3), 0
+    while kills < 3:
+        child = forked(lambda: train(tmp_path / "killed"))
+        seen = RunDirectory(tmp_path / "killed").checkpoints
+        while not list(seen.glob("step-*")):
+            time.sleep(0.001)
+        time.sleep(moments.uniform(0.0, 0.06))
+        os.kill(child, signal.SIGKILL)
+        assert exit_status(child) == -signal.SIGKILL
+        kills += 1
+    assert latest_checkpoint(seen, pytest.fail).step < 40
+    sabre.resume(tmp_path / "killed", target=target, progress=False)
+    assert differences(tmp_path / "straight", tmp_path / "killed") == []
