@@ -125,14 +125,22 @@ def show_paper(name: str, found: dict[str, Any]) -> None:
     _, key, peer_batch = PAPER.get(name, (None, "ising16_vit2x64_batch8", 8))
     slices = 128 / peer_batch
     found["speedup"] = {}
+    peers = {kind: PEER[key][kind] * slices * PEER_RATE / found["rate_gflops"] for kind in found["ms"]}
+    found["speedup"]["mixed"] = _mixed(peers) / _mixed(found["ms"])
     for kind, ms in found["ms"].items():
-        peer = PEER[key][kind] * slices * PEER_RATE / found["rate_gflops"]
+        peer = peers[kind]
         found["speedup"][kind] = peer / ms
         print(
             f"{name:<18} {kind:<11} {ms:9.1f} ms   peer {peer:9.1f} ms   {peer / ms:6.1f} x   "
             f"{found['fraction'][kind]:5.0%} of {found['rate_gflops']:.0f} GFLOP/s   peak {found['peak_gb']:.1f} GB",
             flush=True,
         )
+    print(f"{name:<18} at R = 2     {_mixed(found['ms']):8.1f} ms   {found['speedup']['mixed']:26.1f} x", flush=True)
+
+
+def _mixed(ms: dict[str, float]) -> float:
+    """The mean step of off-policy training with R = 2."""
+    return (ms["on_policy"] + 2 * ms["off_policy"]) / 3
 
 
 def show_scaling(rows: dict[str, dict[str, Any]]) -> dict[str, float]:

@@ -76,6 +76,11 @@ def test_a_faulty_density_is_explained_and_its_directory_can_be_used_again(case,
     assert "exact log Z" in capsys.readouterr().out
 
 
+def test_exact_explains_a_faulty_density(refused):
+    Path("nothing_allowed.py").write_text("def f(x):\n    return x.sum(1).double() - float('inf')\n")
+    refused("exact nothing_allowed:f --dim 3 --num-categories 2 --json", "-inf on all states", "allow some")
+
+
 def test_a_density_that_fails_later_loses_nothing_that_was_saved(refused, monkeypatch):
     Path("late.py").write_text(
         textwrap.dedent(
@@ -150,11 +155,11 @@ LINES = [
     ("train --preset paper/gmm41-d16", ("unknown preset", "'paper/gmm40-d16'")),
     ("train ising --preset paper/gmm40-d16", ("target 'ising' cannot be given with --preset", "leave out one")),
     ("train --size 3 --preset paper/gmm40-d16", ("--size cannot be given with --preset", "target of its own")),
-    ("train --resume", ("--resume needs one run", "sabre train DIRECTORY --resume")),
+    ("train --resume", ("--resume needs the directory of one run", "sabre train DIRECTORY --resume")),
     ("train nothing --resume", ("nothing holds no run", "check the path")),
     ("train nothing --resume --steps 9", ("--steps cannot be given with --resume", "sabre train nothing --resume")),
     ("train ising --size 4 --beta 1 --run-dir r --resume", ("cannot be given with --resume",)),
-    ("evaluate", ("sabre evaluate needs a DIRECTORY", "runs/ising")),
+    ("evaluate", ("sabre evaluate needs a directory", "sabre evaluate runs/ising")),
     ("evaluate nothing", ("nothing holds no run", "check the path")),
     ("report nothing", ("nothing holds no run",)),
     ("sample nothing -n 3", ("--out samples.npz",)),
@@ -179,7 +184,7 @@ CONFIGS = {
     "target: ising\nsize: 2\nbeta: 1\nsteps: 3.5": ("is 3.5; give a whole number",),
     "target: ising\nsize: 2\nbeta: 1\nsteps: -3": ("steps is -3",),
     "target: ising\nsize: 2\nbeta: 1\ninformed: 3": ("is 3; give true or false",),
-    "target: [ising": ("c.yaml is not YAML", "correct that line"),
+    "target: [ising": ("c.yaml is not YAML (line 1: expected", "correct it"),
     "just words": ("holds no options", "steps: 3000"),
     "preset: 3": ("unknown preset",),
     "preset: paper/gmm40-d16\nsize: 3": ("--size cannot be given with --preset",),

@@ -260,7 +260,8 @@ def test_help_and_version(capsys):
 
 def _start(*words: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "sabre", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    environment["OMP_NUM_THREADS"] = "1"
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
 
 

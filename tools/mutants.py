@@ -25,6 +25,7 @@ import rich.progress  # noqa: F401
 import safetensors.torch  # noqa: F401
 import scipy.special  # noqa: F401
 import torch
+import torch._dynamo
 
 torch.set_num_threads(1)
 ROOT = Path(__file__).resolve().parents[1]

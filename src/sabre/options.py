@@ -39,6 +39,7 @@ class Options:
     learning_rate: float = _option(1e-3, "learning rate of the network (AdamW)")
     log_z_learning_rate: float = _option(0.1, "learning rate of log Z")
     log_z_init: float | None = _option(None, "first value of log Z (default: that of the annealed target at the start)")
+    carry_log_z: bool = _option(True, "move log Z along with the annealed target by its known derivative")
     weight_decay: float = _option(0.0, "weight decay of the network")
     grad_clip: float = _option(1.0, "largest norm of the gradient; 0 for none")
     anneal: float = _option(0.3, "share of the steps over which the target's exponent grows from 0 to 1")

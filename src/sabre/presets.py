@@ -24,6 +24,7 @@ _PAPER = Options(
     learning_rate=1e-3,
     log_z_learning_rate=0.1,
     log_z_init=0.0,
+    carry_log_z=False,
     weight_decay=0.0,
     grad_clip=1.0,
     anneal=0.5,

@@ -35,11 +35,7 @@ class Flag(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
 
-GROUPS: dict[str, tuple[str, ...]] = {
-    "method": (
-        *("method", "steps", "seed", "batch_size", "learning_rate", "log_z_learning_rate", "log_z_init"),
-        *("weight_decay", "grad_clip", "anneal", "decay", "drop"),
-    ),
+_PLACED = {
     "network": ("net", "width", "depth", "heads", "block", "order", "schedule", "eval_schedule", "informed"),
     "experience": (
         *("off_to_on", "buffer_size", "priority", "prefill", "kernel", "hamming_radius"),
@@ -47,7 +43,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "run": ("device", "eval_interval", "eval_samples", "final_samples", "log_interval", "checkpoint_interval"),
 }
-"""The options of a run in the order of the help."""
+_ELSEWHERE = {name for names in _PLACED.values() for name in names}
+_METHOD = tuple(field.name for field in dataclasses.fields(Options) if field.name not in _ELSEWHERE)
+
+GROUPS: dict[str, tuple[str, ...]] = {"method": _METHOD, **_PLACED}
+"""The options of a run in the order of the help; one that is not placed elsewhere belongs to the method."""
 
 
 def option_flags(defaults: Options) -> list[Flag]:

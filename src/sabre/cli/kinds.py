@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 __all__ = ["NUMBER", "TEXT", "TRUTH", "WHOLE", "Kind", "RefusedValue", "kind_of", "optional"]
 
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
-
 
 class RefusedValue(Exception):
     """A value that is not of its kind. No ValueError, which parsers would replace by a message of their own."""
@@ -47,9 +45,9 @@ def _number(value: Any) -> float:
 
 def _truth(value: Any) -> bool:
     text = str(value).lower()
-    if text not in _TRUE + _FALSE:
+    if text not in ("true", "false"):
         raise _refused(value, "true or false")
-    return text in _TRUE
+    return text == "true"
 
 
 def _text(value: Any) -> str:

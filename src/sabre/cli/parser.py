@@ -62,7 +62,8 @@ def parse_tokens(syntax: Syntax, tokens: Tokens, needs_positional: bool = False)
             f"{tokens.positionals[1]!r} is one argument too many; sabre {syntax.command} takes one {syntax.positional}"
         )
     if needs_positional and not tokens.positionals:
-        raise InvalidArgumentError(f"sabre {syntax.command} needs a {syntax.positional}; {syntax.about}")
+        what = f"sabre {syntax.command}"
+        raise InvalidArgumentError(f"{what} needs a {syntax.positional.lower()}; write for example {what} runs/ising")
     config_first = sorted(tokens.options, key=lambda option: option[0].name != "config")
     words = [f"{flag.spelling}={value}" for flag, value in config_first]
     try:
@@ -80,8 +81,9 @@ def read_config(path: str, known: Iterable[str]) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"config file {path} cannot be read ({error}); check the path") from error
     except yaml.YAMLError as error:
-        where = re.sub(r"\s+", " ", str(error))
-        raise InvalidArgumentError(f"config file {path} is not YAML ({where}); correct that line") from error
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" (line {mark.line + 1}: {getattr(error, 'problem', 'faulty')})"
+        raise InvalidArgumentError(f"config file {path} is not YAML{where}; correct it") from error
     if not isinstance(content, dict):
         raise InvalidArgumentError(f"config file {path} holds no options; write lines such as steps: 3000")
     names = set(known)

@@ -50,14 +50,13 @@ class TrainRequest(NamedTuple):
             return None
         named = [values[key] for key in ("target", "run_dir") if key in values]
         extra = [key for key in values if key not in _WITH_RESUME]
-        if extra or len(named) != 1:
-            cause = (
-                f"--{extra[0].replace('_', '-')} cannot be given with --resume" if extra else "--resume needs one run"
-            )
+        if extra:
             raise InvalidArgumentError(
-                f"{cause}: a run goes on as it was started; write sabre train {named[-1] if named else 'DIRECTORY'} "
-                "--resume"
+                f"--{extra[0].replace('_', '-')} cannot be given with --resume: a run goes on as it was started; "
+                f"write sabre train {named[-1] if named else 'DIRECTORY'} --resume"
             )
+        if len(named) != 1:
+            raise InvalidArgumentError("--resume needs the directory of one run; write sabre train DIRECTORY --resume")
         return str(named[0])
 
 
@@ -70,7 +69,7 @@ def parse_train(argv: Sequence[str]) -> TrainRequest:
     config = {} if path is None else read_config(path, ["target", *names])
     target = tokens.positionals[0] if tokens.positionals else config.get("target")
     preset = tokens.get("preset") or config.get("preset")
-    resume = tokens.get("resume") == "true"
+    resume = (tokens.get("resume") or "").lower() == "true"
     own: list[Flag] = []
     if not resume:
         own = _flags_of(target, preset, tokens, config)

@@ -48,7 +48,7 @@ class CausalNetwork(nn.Module):
         num_tokens = len(layout.coords)
         self.vocabulary, self.heads, self.tokens_per_chunk = vocabulary, heads, tokens_per_chunk
         self.value = Embedding(vocabulary + 1, width, noise)
-        self.position = Embedding(2 * num_tokens + 1, width, noise) if absolute else None
+        self.position = Embedding(2 * num_tokens + 1, width, noise, scale=0.1) if absolute else None
         self.rotary = Rotary(layout, width // heads)
         self.blocks = nn.ModuleList(CausalBlock(width, heads, noise) for _ in range(depth))
         self.norm = nn.LayerNorm(width)

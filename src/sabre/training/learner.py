@@ -83,6 +83,11 @@ class Learner:
         self._optimiser.step()
         return info
 
+    def shift_log_z(self, change: float) -> None:
+        """Add a change of log Z that is known without learning."""
+        with torch.no_grad():
+            self.log_z.add_(change)
+
     def _clip(self) -> float:
         limit = self.grad_clip if self.grad_clip > 0 else math.inf
         return float(nn.utils.clip_grad_norm_(self._weights, limit, foreach=True))

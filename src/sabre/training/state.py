@@ -37,6 +37,7 @@ class TrainingState:
         self.learner = self._make_learner()
         self.step = 0
         self.seconds = 0.0
+        self.mean_log_density = 0.0
         self.has_begun = False
 
     @property
@@ -67,8 +68,21 @@ class TrainingState:
         outcome = algorithm_1(
             self.step, self.experience, self.learner, beta=self.beta, rate=rate, noise=self.noises["drop"]
         )
+        self._carry_log_z(outcome)
         self.step += 1
         return outcome
+
+    def _carry_log_z(self, outcome: StepOutcome) -> None:
+        """d log Z / d beta = E_beta[log density]: move log Z along with the annealed target.
+
+        The expectation is that over the last on-policy batch.
+        """
+        if outcome.batch.log_pf is not None:
+            allowed = outcome.batch.log_density[outcome.batch.log_density.isfinite()]
+            self.mean_log_density = float(allowed.mean()) if len(allowed) else 0.0
+        if self.options.carry_log_z:
+            later = inverse_temperature(self.step + 1, self.options.steps, self.options.anneal)
+            self.learner.shift_log_z((later - self.beta) * self.mean_log_density)
 
     def checkpoint(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
         """(tensors by group, plain values)."""
@@ -80,7 +94,7 @@ class TrainingState:
             "mcmc": self.experience.mcmc_buffer.state_tensors(),
             "noise": {name: noise.state for name, noise in self.noises.items()},
         }
-        return tensors, {"num_evaluations": self.num_evaluations, "seconds": self.seconds}
+        return tensors, {"num_evaluations": self.num_evaluations, "seconds": self.seconds, "mean_log_density": self.mean_log_density}
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint; from there everything happens again bit for bit."""
@@ -98,6 +112,7 @@ class TrainingState:
             ) from error
         self.step, self.has_begun = checkpoint.step, True
         self.seconds = float(checkpoint.state["seconds"])
+        self.mean_log_density = float(checkpoint.state["mean_log_density"])
         self.checked.num_evaluations = int(checkpoint.state["num_evaluations"])
 
     def _make_learner(self) -> Learner:
