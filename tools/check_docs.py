@@ -46,7 +46,9 @@ def named_paths(page: Path) -> list[str]:
     names = re.findall(r"`((?:\w+/)+\w+\.(?:py|md|toml|json))`", page.read_text())
     bases = (ROOT, ROOT / "src" / "sabre", page.parent)
     return [
-        f"{page.name}: names {name}, which does not exist" for name in names if not any((b / name).exists() for b in bases)
+        f"{page.name}: names {name}, which does not exist"
+        for name in names
+        if not any((b / name).exists() for b in bases)
     ]
 
 

@@ -32,8 +32,8 @@ OPTIONS = sabre.Options(
     width=16,
     depth=1,
     heads=2,
-    batch_size=16,
-    buffer_size=100,
+    batch_size=64,
+    buffer_size=400,
     prefill=2,
     mcmc_interval=10,
     mcmc_steps=5,
@@ -43,7 +43,7 @@ OPTIONS = sabre.Options(
     eval_samples=32,
     final_samples=64,
     log_interval=1,
-    checkpoint_interval=8,
+    checkpoint_interval=12,
 )
 
 
@@ -143,6 +143,20 @@ def killed_run(path: Path, duration: float, moments: random.Random, in_a_save: b
         shutil.rmtree(path)
 
 
+def half_way(path: Path, duration: float, moments: random.Random) -> None:
+    """A run that was killed with two checkpoints behind it and more to save before it."""
+    while True:
+        killed_run(path, duration, moments, in_a_save=False)
+        checkpoint = newest(path)
+        if (
+            checkpoint
+            and checkpoint.step < OPTIONS.steps
+            and len(list(RunDirectory(path).checkpoints.glob("step-*"))) > 1
+        ):
+            return
+        shutil.rmtree(path)
+
+
 def verdict(path: Path, expected: dict[str, Any]) -> str:
     """Resume to the end and compare."""
     log = path.with_suffix(".log")
@@ -205,9 +219,7 @@ def main(num_kills: int) -> int:
             equal += result == "bit-equal"
             print(f"kill {number + 1:>2}: after {moment:5.2f} s, {where} -> {result}", flush=True)
         for path in (root / "full", root / "flipped"):
-            while not path.exists() or len(list(RunDirectory(path).checkpoints.glob("step-*"))) < 2:
-                shutil.rmtree(path, ignore_errors=True)
-                killed_run(path, duration, moments, in_a_save=False)
+            half_way(path, duration, moments)
         others = [full_disk(root / "full", expected), flipped_bit(root / "flipped", expected, moments)]
     print(f"disk full during a save -> {others[0]}")
     print(f"a flipped bit in the newest checkpoint -> {others[1]}")

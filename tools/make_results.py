@@ -39,8 +39,8 @@ def _paper(preset: str, method: str, bounds: tuple[float, float]) -> Callable[[]
     return build
 
 
-def _ising(beta: float, seed: int, bounds: tuple[float, float]) -> Callable[[], Entry]:
-    options = sabre.Options(method="tb+replay+mcmc", net="causal", steps=3000, seed=seed)
+def _ising(beta: float, steps: int, seed: int, bounds: tuple[float, float]) -> Callable[[], Entry]:
+    options = sabre.Options(method="tb+replay+mcmc", net="causal", steps=steps, seed=seed)
     return lambda: Entry(sabre.targets.Ising(size=16, beta=beta), options, bounds)
 
 
@@ -48,9 +48,9 @@ ENTRIES: dict[str, Callable[[], Entry]] = {
     "gmm40-d16-tb+replay+mcmc": _paper("paper/gmm40-d16", "tb+replay+mcmc", (-3.84, 0.64)),
     "gmm40-d16-tb": _paper("paper/gmm40-d16", "tb", (-1.29, 14.99)),
     "manywell-d32-tb+replay": _paper("paper/manywell-d32", "tb+replay", (19.80, 20.93)),
-    "ising16-critical-causal-seed0": _ising(0.4407, 0, (238.48, 238.80)),
-    **{f"ising16-low-causal-seed{seed}": _ising(0.6, seed, (310.43, 310.55)) for seed in (0, 1, 2)},
-    **{f"ising16-lower-causal-seed{seed}": _ising(1.2, seed, (615.07, 615.12)) for seed in (0, 1, 2)},
+    "ising16-critical-causal-seed0": _ising(0.4407, 3000, 0, (238.48, 238.80)),
+    **{f"ising16-low-causal-seed{seed}": _ising(0.6, 2000, seed, (310.43, 310.55)) for seed in (0, 1, 2)},
+    **{f"ising16-lower-causal-seed{seed}": _ising(1.2, 2000, seed, (615.07, 615.12)) for seed in (0, 1, 2)},
 }
 
 
@@ -73,9 +73,10 @@ def render() -> None:
     lines = [
         "# Measured results",
         "",
-        "Made by `tools/make_results.py`; each row is one JSON file in this folder, with seed, versions, commit, command,",
-        "machine, wall-clock and energy evaluations. Standard errors in brackets. The paper's values are for its own",
-        "networks; the rows for lattices stand beside its best method. Seconds are those of training on a shared machine.",
+        "Made by `tools/make_results.py`; each row is one JSON file in this folder, with seed, versions, commit,",
+        "command, machine, wall-clock and energy evaluations. Standard errors in brackets. The paper's values are for its",
+        "own networks; the rows for lattices stand beside its best method. Seconds are those of",
+        "training on a shared machine.",
         "",
         "| | exact log Z | ELBO | EUBO | log Z (weighted) | ESS | spin-flip images | paper ELBO / EUBO | seconds |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -106,8 +107,8 @@ def _speed(steps: dict[str, Any]) -> list[str]:
     lines = [
         "## Speed",
         "",
-        "Made by `benchmarks/steps.py` in one run: milliseconds per gradient step at batch 128, rollout included; times",
-        "faster than a peer's code whose figures are scaled by the matrix-product rate; share of that rate reached.",
+        "Made by `benchmarks/steps.py` in one run: milliseconds per gradient step at batch 128, rollout included;",
+        "times faster than a peer's code, its figures scaled by the matrix-product rate; share of that rate reached.",
         "",
         "| | on-policy ms | off-policy ms | faster (on / off / R = 2) | share of the rate (on / off) | peak GB |",
         "|---|---|---|---|---|---|",
@@ -120,7 +121,10 @@ def _speed(steps: dict[str, Any]) -> list[str]:
             lines.append(f"| {name} | {times} | {faster} | {share} | {row['peak_gb']:.1f} |")
     if "scaling" in steps:
         exponent = steps["scaling"]["exponent"]
-        lines += ["", f"Causal network, d = 64 to 1024: cost per step grows as d^{exponent['on_policy']:.2f} on-policy,"]
+        lines += [
+            "",
+            f"Causal network, d = 64 to 1024: cost per step grows as d^{exponent['on_policy']:.2f} on-policy,",
+        ]
         lines += [f"d^{exponent['off_policy']:.2f} off-policy."]
     if "memory" in steps:
         peaks = ", ".join(f"{n} steps {gb:.2f} GB" for n, gb in steps["memory"].items())

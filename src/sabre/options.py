@@ -36,7 +36,7 @@ class Options:
     informed: bool = _option(True, "add the local field of revealed neighbours to causal logits, if the target has one")
 
     batch_size: int = _option(128, "trajectories per gradient step, and MCMC chains")
-    learning_rate: float = _option(1e-3, "learning rate of the network (AdamW)")
+    learning_rate: float = _option(2e-3, "learning rate of the network (AdamW)")
     log_z_learning_rate: float = _option(0.1, "learning rate of log Z")
     log_z_init: float | None = _option(None, "first value of log Z (default: that of the annealed target at the start)")
     carry_log_z: bool = _option(True, "move log Z along with the annealed target by its known derivative")
@@ -46,15 +46,15 @@ class Options:
     decay: float = _option(0.5, "share of the steps, at the end, over which the learning rate falls to 0")
     drop: float = _option(0.0, "share of a trajectory's steps left out of the gradient, at random")
 
-    off_to_on: float = _option(2.0, "R: off-policy steps per on-policy step (with +replay)")
+    off_to_on: float = _option(4.0, "R: off-policy steps per on-policy step (with +replay)")
     buffer_size: int = _option(12800, "states in the replay buffer")
     priority: str = _option("weight", "replay priority: weight (importance weight at insertion), density or uniform")
     prefill: int = _option(10, "on-policy batches in the buffer before the first step")
     kernel: str = _option("auto", "MCMC kernel for exploration: auto, hamming, categorical, gibbs, swendsen-wang")
     hamming_radius: int = _option(1, "H of the Hamming-ball kernel")
-    mcmc_ratio: float = _option(0.2, "r: share of an off-policy batch taken from the MCMC buffer")
-    mcmc_interval: int = _option(500, "I: steps between explorations")
-    mcmc_steps: int = _option(100, "L: kernel steps per exploration")
+    mcmc_ratio: float = _option(0.9, "r: share of an off-policy batch taken from the MCMC buffer")
+    mcmc_interval: int = _option(5, "I: steps between explorations")
+    mcmc_steps: int = _option(5, "L: kernel steps per exploration")
 
     device: str = _option("auto", "auto, cpu, cuda, cuda:1, mps")
     eval_interval: int = _option(250, "steps between the evaluations of the curve; 0 for none")

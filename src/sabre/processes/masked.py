@@ -62,9 +62,7 @@ def starts(schedule: Int[Tensor, " steps"]) -> Int[Tensor, " steps"]:
     return schedule.cumsum(0) - schedule
 
 
-def per_step(
-    log_p: Float[Tensor, "batch tokens"], schedule: Int[Tensor, " steps"]
-) -> Float[Tensor, "batch steps"]:
+def per_step(log_p: Float[Tensor, "batch tokens"], schedule: Int[Tensor, " steps"]) -> Float[Tensor, "batch steps"]:
     """Log-probabilities of tokens, in the order in which they are revealed, summed over each step."""
     if len(schedule) == log_p.shape[1]:
         return log_p

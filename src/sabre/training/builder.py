@@ -106,7 +106,10 @@ def _box(target: AbstractTarget, options: Options) -> tuple[int, ...]:
     except ValueError:
         raise InvalidArgumentError(f"block is {options.block!r}; use auto, 1, or sides such as 4 or 2x2") from None
     if min(sides) < 1 or len(sides) > len(ones):
-        raise InvalidArgumentError(f"block {options.block!r} does not fit sites of shape {layout.shape}")
+        raise InvalidArgumentError(
+            f"block {options.block!r} does not fit sites of shape {layout.shape}; "
+            f"give up to {len(ones)} sides, each of at least 1"
+        )
     return (*ones[: len(ones) - len(sides)], *sides) if options.block != "1" else ones
 
 

@@ -94,7 +94,11 @@ class TrainingState:
             "mcmc": self.experience.mcmc_buffer.state_tensors(),
             "noise": {name: noise.state for name, noise in self.noises.items()},
         }
-        return tensors, {"num_evaluations": self.num_evaluations, "seconds": self.seconds, "mean_log_density": self.mean_log_density}
+        return tensors, {
+            "num_evaluations": self.num_evaluations,
+            "seconds": self.seconds,
+            "mean_log_density": self.mean_log_density,
+        }
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint; from there everything happens again bit for bit."""
