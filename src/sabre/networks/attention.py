@@ -1,15 +1,14 @@
-"""A transformer block that attends to the past, whole sequences at once or step by step with a cache."""
+"""Attention to the past, over whole sequences at once or step by step with a cache."""
 
 from typing import NamedTuple
 
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from sabre.networks.layers import Linear
 from sabre.networks.rotary import rotate
-from sabre.noise import Noise
+from sabre.networks.transformer import TransformerBlock
 
-__all__ = ["CausalBlock", "KeyValueCache", "View"]
+__all__ = ["KeyValueCache", "View", "attend_to_past"]
 
 
 class View(NamedTuple):
@@ -37,24 +36,14 @@ class KeyValueCache:
         return self._keys[:, :, : self._end], self._values[:, :, : self._end]
 
 
-class CausalBlock(nn.Module):
-    """h + attention(norm(h)), then h + MLP(norm(h))."""
-
-    def __init__(self, width: int, heads: int, noise: Noise) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm_attention, self.norm_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.project = Linear(width, 3 * width, noise), Linear(width, width, noise)
-        self.up, self.down = Linear(width, 4 * width, noise), Linear(4 * width, width, noise)
-
-    def forward(
-        self, h: Float[Tensor, "batch slots width"], view: View, cache: KeyValueCache | None
-    ) -> Float[Tensor, "batch slots width"]:
-        q, k, v = self.qkv(self.norm_attention(h)).unflatten(-1, (3, self.heads, -1)).unbind(2)
-        q, k = rotate(q, *view.query_turn).transpose(1, 2), rotate(k, *view.key_turn).transpose(1, 2)
-        v = v.transpose(1, 2)
-        if cache is not None:
-            k, v = cache.append(k, v)
-        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=view.mask, is_causal=view.is_causal)
-        h = h + self.project(attended.transpose(1, 2).flatten(2))
-        return h + self.down(nn.functional.gelu(self.up(self.norm_mlp(h))))
+def attend_to_past(
+    block: TransformerBlock, h: Float[Tensor, "batch slots width"], view: View, cache: KeyValueCache | None
+) -> Float[Tensor, "batch slots width"]:
+    """One block over slots that see what `view` shows; with a cache, the slots that it holds come before them."""
+    q, k, v = block.query_key_value(h)
+    q, k = rotate(q, *view.query_turn).transpose(1, 2), rotate(k, *view.key_turn).transpose(1, 2)
+    v = v.transpose(1, 2)
+    if cache is not None:
+        k, v = cache.append(k, v)
+    out: Tensor = block(h, q, k, v, view.mask, view.is_causal)
+    return out

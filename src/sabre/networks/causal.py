@@ -7,12 +7,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sabre.networks.attention import CausalBlock, KeyValueCache, View
+from sabre.networks.attention import KeyValueCache, View, attend_to_past
 from sabre.networks.base import Chunk, Rollout, value_log_probs
 from sabre.networks.informed import LocalFieldLogits
 from sabre.networks.layers import Embedding, Linear
 from sabre.networks.rotary import Rotary
 from sabre.networks.slots import NONE, Slots
+from sabre.networks.transformer import TransformerBlock
 from sabre.noise import Noise, NoiseLike
 from sabre.processes import Path, per_step, starts
 from sabre.targets import Layout
@@ -50,7 +51,7 @@ class CausalNetwork(nn.Module):
         self.value = Embedding(vocabulary + 1, width, noise)
         self.position = Embedding(2 * num_tokens + 1, width, noise, scale=0.1) if absolute else None
         self.rotary = Rotary(layout, width // heads)
-        self.blocks = nn.ModuleList(CausalBlock(width, heads, noise) for _ in range(depth))
+        self.blocks = nn.ModuleList(TransformerBlock(width, heads, noise) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.out = Linear(width, vocabulary, noise, zero=True)
         self.informed = informed
@@ -113,7 +114,8 @@ class CausalNetwork(nn.Module):
             h = h + self.position(at_asked)
         view = reading.view(part, caches is not None)
         for number, block in enumerate(self.blocks):
-            h = block(h, view, None if caches is None else caches[number])
+            assert isinstance(block, TransformerBlock)
+            h = attend_to_past(block, h, view, None if caches is None else caches[number])
         ranks, start = slots.asked[part], reading.start[part]
         if not slots.is_plain:
             wanted = ranks != NONE

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -27,8 +28,9 @@ class MLP(nn.Module):
     def forward(
         self, state: Int[Tensor, "rows tokens"], sites: Int[Tensor, "rows k"]
     ) -> Float[Tensor, "rows k vocabulary"]:
-        one_hot = nn.functional.one_hot(state, self.vocabulary + 1).flatten(1)
-        return self.finish(self.first(one_hot.to(self.out.weight.dtype)), sites)
+        values = torch.arange(self.vocabulary + 1, device=state.device)
+        one_hot = (state.unsqueeze(2) == values).flatten(1).to(self.out.weight.dtype)
+        return self.finish(self.first(one_hot), sites)
 
     def finish(
         self, before: Float[Tensor, "rows width"], sites: Int[Tensor, "rows k"]
@@ -36,7 +38,7 @@ class MLP(nn.Module):
         """Logits from what the first layer gives before its nonlinearity."""
         h = nn.functional.elu(before)
         for layer in self.hidden:
-            h = nn.functional.elu(layer(h), inplace=True)
+            h = nn.functional.elu(layer(h))
         logits = self.out(h).unflatten(1, (self.num_tokens, self.vocabulary))
         return logits.gather(1, sites.unsqueeze(-1).expand(-1, -1, self.vocabulary))
 

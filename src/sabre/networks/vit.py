@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from sabre.networks.layers import Embedding, Linear
 from sabre.networks.rotary import Rotary
+from sabre.networks.transformer import TransformerBlock
 from sabre.noise import Noise
 from sabre.targets import Layout
 
@@ -26,7 +27,7 @@ class ViT(nn.Module):
         super().__init__()
         self.embed = Embedding(vocabulary + 1, width, noise)
         self.rotary = Rotary(layout, width // heads)
-        self.blocks = nn.ModuleList(_Block(width, heads, noise) for _ in range(depth))
+        self.blocks = nn.ModuleList(TransformerBlock(width, heads, noise) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         self.out = Linear(width, vocabulary, noise)
 
@@ -34,52 +35,34 @@ class ViT(nn.Module):
         self, state: Int[Tensor, "rows tokens"], sites: Int[Tensor, "rows k"]
     ) -> Float[Tensor, "rows k vocabulary"]:
         everywhere = torch.arange(state.shape[1], device=state.device)
-        h = self.embed(state)
         rows = self.embed.weight.unsqueeze(1).expand(-1, len(everywhere), -1)
-        table = self._block(0).query_key_value(rows, self.rotary).flatten(0, 1)
-        query, key, value = nn.functional.embedding(state * len(everywhere) + everywhere, table).chunk(3, -1)
+        table = torch.cat(self._rotated(self._block(0), rows), -1).flatten(0, 1)
+        parts = nn.functional.embedding(state * len(everywhere) + everywhere, table).chunk(3, -1)
+        h = self.embed(state)
         for number in range(len(self.blocks) - 1):
-            h = self._block(number)(h, query, key, value)
-            query, key, value = self._block(number + 1).query_key_value(h, self.rotary).chunk(3, -1)
-        h = self._block(-1)(_take(h, sites), _take(query, sites), key, value)
+            h = self._attend(self._block(number), h, *parts)
+            parts = self._rotated(self._block(number + 1), h)
+        query, key, value = parts
+        h = self._attend(self._block(-1), _take(h, sites), _take(query, sites), key, value)
         logits: Tensor = self.out(self.norm(h))
         return logits
 
-    def _block(self, number: int) -> "_Block":
-        block = self.blocks[number]
-        assert isinstance(block, _Block)
-        return block
-
-
-class _Block(nn.Module):
-    """h + attention, then h + MLP(norm(h)), at the tokens whose queries are given."""
-
-    def __init__(self, width: int, heads: int, noise: Noise) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm_attention, self.norm_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.project = Linear(width, 3 * width, noise), Linear(width, width, noise)
-        self.up, self.down = Linear(width, 4 * width, noise), Linear(4 * width, width, noise)
-
-    def query_key_value(
-        self, h: Float[Tensor, "rows tokens width"], rotary: Rotary
-    ) -> Float[Tensor, "rows tokens three_width"]:
+    def _rotated(
+        self, block: TransformerBlock, h: Float[Tensor, "rows tokens width"]
+    ) -> tuple[Float[Tensor, "rows tokens width"], ...]:
         """Queries and keys, rotated to their positions, and values."""
-        q, k, v = self.qkv(self.norm_attention(h)).chunk(3, -1)
-        rotated = [rotary.everywhere(part.unflatten(-1, (self.heads, -1))).flatten(-2) for part in (q, k)]
-        return torch.cat([*rotated, v], -1)
+        q, k, v = block.query_key_value(h)
+        return self.rotary.everywhere(q).flatten(-2), self.rotary.everywhere(k).flatten(-2), v.flatten(-2)
 
-    def forward(
-        self,
-        h: Float[Tensor, "rows chosen width"],
-        query: Float[Tensor, "rows chosen width"],
-        key: Float[Tensor, "rows tokens width"],
-        value: Float[Tensor, "rows tokens width"],
-    ) -> Float[Tensor, "rows chosen width"]:
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
-        attended = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-        h = h + self.project(attended)
-        return h + self.down(nn.functional.gelu(self.up(self.norm_mlp(h))))
+    def _attend(self, block: TransformerBlock, h: Tensor, *parts: Tensor) -> Tensor:
+        q, k, v = (part.unflatten(-1, (block.heads, -1)).transpose(1, 2) for part in parts)
+        out: Tensor = block(h, q, k, v)
+        return out
+
+    def _block(self, number: int) -> TransformerBlock:
+        block = self.blocks[number]
+        assert isinstance(block, TransformerBlock)
+        return block
 
 
 def _take(h: Float[Tensor, "rows tokens width"], sites: Int[Tensor, "rows k"]) -> Float[Tensor, "rows k width"]:
