@@ -13,7 +13,7 @@ import torch
 
 from forking import exit_status, forked
 from sabre.errors import InvalidArgumentError, RunDirectoryError
-from sabre.storage import RunDirectory, StopSignal, parse_duration, provenance
+from sabre.storage import RunDirectory, StopSignal, parse_duration, provenance, source_commit
 
 
 def test_a_lock_is_held_across_processes_and_dies_with_its_holder(tmp_path):
@@ -158,7 +158,10 @@ def test_provenance_is_json_and_names_no_machine_path(monkeypatch, tmp_path):
     assert str(tmp_path) not in text
     assert os.uname().nodename not in text
     monkeypatch.setenv("PATH", "")
+    assert provenance(3, [], 0.0)["commit"] == found["commit"]  # asked once, before the source can change
+    source_commit.cache_clear()
     assert provenance(3, [], 0.0)["commit"] is None
+    source_commit.cache_clear()
 
 
 def test_durations():

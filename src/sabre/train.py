@@ -8,7 +8,7 @@ from torch import nn
 from sabre.errors import InvalidArgumentError, RunDirectoryError
 from sabre.options import Options
 from sabre.run import Run, holds_checkpoint, open_state
-from sabre.storage import RunDirectory, parse_duration
+from sabre.storage import RunDirectory, parse_duration, source_commit
 from sabre.targets import AbstractTarget
 from sabre.training import ProgressDisplay, TrainingLoop, TrainingState
 
@@ -84,6 +84,7 @@ def _refuse_another_run(directory: RunDirectory) -> None:
 
 def _train(state: TrainingState, directory: RunDirectory | None, time_limit: str | float | None, progress: bool) -> Run:
     seconds = parse_duration(time_limit) if isinstance(time_limit, str) else time_limit
+    source_commit()  # before anybody can change the source under a long run
     with ProgressDisplay(state.options.steps, state.step, enabled=progress) as display:
         loop = TrainingLoop(state, directory, display)
         received = loop.run(seconds)

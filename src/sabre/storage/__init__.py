@@ -2,7 +2,7 @@
 
 from sabre.storage.checkpoint import Checkpoint, latest_checkpoint, load_checkpoint, save_checkpoint
 from sabre.storage.duration import parse_duration
-from sabre.storage.provenance import provenance
+from sabre.storage.provenance import provenance, source_commit
 from sabre.storage.run_directory import RunDirectory
 from sabre.storage.signals import StopSignal
 
@@ -15,4 +15,5 @@ __all__ = [
     "parse_duration",
     "provenance",
     "save_checkpoint",
+    "source_commit",
 ]

@@ -1,5 +1,6 @@
 """Where a result comes from: enough to make it again, nothing about whose machine it was."""
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["provenance"]
+__all__ = ["provenance", "source_commit"]
 
 
 def provenance(
@@ -27,7 +28,7 @@ def provenance(
     return {
         "seed": seed,
         "command": shlex.join(_shorten(word) for word in command),
-        "commit": _commit(),
+        "commit": source_commit(),
         "versions": {
             "sabre": _version(),
             "torch": torch.__version__,
@@ -63,8 +64,12 @@ def _version() -> str:
         return "unknown"
 
 
-def _commit() -> str | None:
-    """The commit of the source tree that this file is tracked in, with `-dirty` if there are changes; else None."""
+@functools.cache
+def source_commit() -> str | None:
+    """The commit of the source tree that this file is tracked in, with `-dirty` if there are changes; else None.
+
+    Asked once per process: what counts is the source that was imported.
+    """
     here = Path(__file__)
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return None
