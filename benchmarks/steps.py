@@ -5,7 +5,7 @@
 
 Each figure is the median of several steps in a process of its own, rollout, log density, backward pass and optimiser
 included. The rate is that of a float32 product of 2048 x 2048 matrices in the same process. The fraction of it that
-a step reaches counts the products that the step makes (`torch.utils.flop_counter`).
+a step reaches counts the products and the attention that the step makes (`flops.py`).
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from flops import Flops
 
 import sabre
 from sabre.training import TrainingState
@@ -81,9 +81,9 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {"on_policy": [], "off_policy": []}
     flops: dict[str, int] = {}
     for kind in times:
-        with FlopCounterMode(display=False) as counter:
+        with Flops() as counter:
             _step(state, kind)
-        flops[kind] = counter.get_total_flops()
+        flops[kind] = counter.total
         for _ in range(repeats):
             began = time.perf_counter()
             _step(state, kind)

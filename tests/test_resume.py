@@ -2,8 +2,6 @@
 
 import contextlib
 import itertools
-import os
-import random
 import signal
 import time
 from types import SimpleNamespace
@@ -13,7 +11,7 @@ import torch
 
 import sabre
 import sabre.training.loop as loop_module
-from forking import exit_status, forked
+from forking import spawned
 from sabre.errors import CheckpointError
 from sabre.storage import RunDirectory, latest_checkpoint
 from sabre.targets import Ising
@@ -190,29 +188,33 @@ def test_resuming_counts_the_wall_clock_of_both_parts(tmp_path, monkeypatch):
     assert final.state["seconds"] == STEPS
 
 
-def test_killed_three_times_a_run_ends_bit_for_bit_the_same(tmp_path):
-    options = sabre.Options().replace(SMALL | {"steps": 60, "checkpoint_interval": 3, "eval_interval": 20})
+KILLED = sabre.Options().replace(SMALL | {"steps": 60, "checkpoint_interval": 3, "eval_interval": 20})
+
+
+def train_or_go_on(path):
     target = PeakedTarget(8, 2)
+    with contextlib.suppress(sabre.SabreError):
+        sabre.train(target, options=KILLED, run_dir=path, progress=False)
+        return
+    sabre.resume(path, target=target, progress=False)
 
-    def train(path):
-        with contextlib.suppress(sabre.SabreError):
-            sabre.train(target, options=options, run_dir=path, progress=False)
-            return
-        sabre.resume(path, target=target, progress=False)
 
-    train(tmp_path / "straight")
-    moments, kills = random.Random(3), 0
-    while kills < 3:
-        child = forked(lambda: train(tmp_path / "killed"))
-        seen = RunDirectory(tmp_path / "killed").checkpoints
-        limit = time.monotonic() + 60
-        while not list(seen.glob("step-*")):
-            assert time.monotonic() < limit, "no checkpoint within a minute"
+def test_killed_three_times_a_run_ends_bit_for_bit_the_same(tmp_path):
+    train_or_go_on(tmp_path / "straight")
+    directory = RunDirectory(tmp_path / "killed")
+    for _ in range(3):
+        before = newest_step(directory)
+        child = spawned(train_or_go_on, tmp_path / "killed")
+        while newest_step(directory) == before:
+            assert child.is_alive(), "the run ended before it could be killed"
             time.sleep(0.001)
-        time.sleep(moments.uniform(0.0, 0.06))
-        os.kill(child, signal.SIGKILL)
-        assert exit_status(child) == -signal.SIGKILL
-        kills += 1
-    assert latest_checkpoint(seen, pytest.fail).step < 60
-    sabre.resume(tmp_path / "killed", target=target, progress=False)
+        child.kill()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+    assert latest_checkpoint(directory.checkpoints, pytest.fail).step < KILLED.steps
+    train_or_go_on(tmp_path / "killed")
     assert differences(tmp_path / "straight", tmp_path / "killed") == []
+
+
+def newest_step(directory):
+    return max((path.name for path in directory.checkpoints.glob("step-*")), default=None)

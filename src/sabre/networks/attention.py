@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from sabre.networks.rotary import rotate
 from sabre.networks.transformer import TransformerBlock
@@ -45,5 +45,5 @@ def attend_to_past(
     v = v.transpose(1, 2)
     if cache is not None:
         k, v = cache.append(k, v)
-    out: Tensor = block(h, q, k, v, view.mask, view.is_causal)
-    return out
+    attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=view.mask, is_causal=view.is_causal)
+    return block.finish(h, attended)

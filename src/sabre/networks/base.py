@@ -14,7 +14,10 @@ __all__ = ["Chunk", "Network", "Rollout", "value_log_probs"]
 
 
 class Rollout(NamedTuple):
-    """Tokens drawn from the model and the log-probability of each step that drew them."""
+    """Tokens drawn from the model and the log-probability of each step that drew them.
+
+    Where gradients are enabled and the network has kept what a backward pass needs, `log_pf` has a graph.
+    """
 
     tokens: Int[Tensor, "batch tokens"]
     log_pf: Float[Tensor, "batch steps"]
@@ -50,4 +53,4 @@ def value_log_probs(
     logits: Float[Tensor, "rows k vocabulary"], values: Int[Tensor, "rows k"]
 ) -> Float[Tensor, "rows k"]:
     """log softmax(logits) at the values."""
-    return logits.gather(2, values.unsqueeze(2)).squeeze(2) - logits.logsumexp(2)
+    return logits.log_softmax(2).gather(2, values.unsqueeze(2)).squeeze(2)

@@ -65,6 +65,7 @@ class CausalNetwork(nn.Module):
         log_p = per_step(value_log_probs(logits, tokens.gather(1, path.order)), path.schedule)
         return log_p if steps is None else log_p.gather(1, steps)
 
+    @torch.no_grad()
     def rollout(self, path: Path, noise: NoiseLike) -> Rollout:
         reading, width = self._reading(path), self.value.weight.shape[1]
         bounds, batch = reading.slots.bounds, path.order.shape[0]

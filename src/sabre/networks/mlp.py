@@ -7,7 +7,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sabre.networks.layers import Linear
+from sabre.networks.mlp_walk import MLPWalk, follow
+from sabre.networks.products import elu
 from sabre.noise import Noise
+from sabre.processes import Path
 
 __all__ = ["MLP"]
 
@@ -30,37 +33,28 @@ class MLP(nn.Module):
     ) -> Float[Tensor, "rows k vocabulary"]:
         values = torch.arange(self.vocabulary + 1, device=state.device)
         one_hot = (state.unsqueeze(2) == values).flatten(1).to(self.out.weight.dtype)
-        return self.finish(self.first(one_hot), sites)
-
-    def finish(
-        self, before: Float[Tensor, "rows width"], sites: Int[Tensor, "rows k"]
-    ) -> Float[Tensor, "rows k vocabulary"]:
-        """Logits from what the first layer gives before its nonlinearity."""
-        h = nn.functional.elu(before)
+        h = elu(self.first(one_hot))
         for layer in self.hidden:
-            h = nn.functional.elu(layer(h))
+            h = elu(layer(h))
         logits = self.out(h).unflatten(1, (self.num_tokens, self.vocabulary))
         return logits.gather(1, sites.unsqueeze(-1).expand(-1, -1, self.vocabulary))
 
-    def stepper(self, batch: int) -> "_Stepper":
-        """Revealing a token changes one column of the one-hot input: the first layer follows by an addition."""
-        return _Stepper(self, batch)
+    def walk(self, path: Path, record: bool) -> MLPWalk:
+        """The states of a rollout."""
+        return MLPWalk(self._layers(), self.vocabulary, path, record)
 
+    def follow(self, tokens: Int[Tensor, "batch tokens"], path: Path) -> Float[Tensor, "batch tokens vocabulary"]:
+        """Logits of every token, in the order of the path, in the state in which it is revealed."""
+        return follow(self._layers(), self.vocabulary, tokens, path)
 
-class _Stepper:
-    """before = W_1 one_hot(state) + b_1, kept up to date by the columns of W_1 that change."""
+    def _layers(self) -> list[tuple[Tensor, Tensor]]:
+        """(weight, bias) of every layer; in the place of the first one (change, base).
 
-    def __init__(self, mlp: MLP, batch: int) -> None:
-        self._mlp = mlp
-        columns = mlp.first.weight.detach().unflatten(1, (mlp.num_tokens, mlp.vocabulary + 1)).permute(1, 2, 0)
+        W_1 one_hot(state) + b_1 = base + sum over the revealed tokens t of change[t, value], with base what the
+        masked state gives and change[t, v] = W_1[:, (t, v)] - W_1[:, (t, mask)].
+        """
+        columns = self.first.weight.t().contiguous().unflatten(0, (self.num_tokens, self.vocabulary + 1))
         masked = columns[:, -1]
-        self._change = (columns[:, :-1] - masked.unsqueeze(1)).flatten(0, 1)
-        self._before = (masked.sum(0) + mlp.first.bias.detach()).repeat(batch, 1)
-
-    def logits(self, sites: Int[Tensor, "rows k"]) -> Float[Tensor, "rows k vocabulary"]:
-        return self._mlp.finish(self._before, sites)
-
-    def reveal(self, sites: Int[Tensor, "rows k"], values: Int[Tensor, "rows k"]) -> None:
-        which = sites * self._mlp.vocabulary + values
-        for column in which.unbind(1):
-            self._before += self._change.index_select(0, column)
+        first = (columns[:, :-1] - masked.unsqueeze(1)).flatten(0, 1), masked.sum(0) + self.first.bias
+        rest = [layer for layer in (*self.hidden, self.out) if isinstance(layer, Linear)]
+        return [first, *((layer.weight, layer.bias) for layer in rest)]

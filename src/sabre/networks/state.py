@@ -11,15 +11,15 @@ from sabre.networks.base import Chunk, Rollout, value_log_probs
 from sabre.noise import NoiseLike
 from sabre.processes import Path, masked_states, per_step, revealed, starts
 
-__all__ = ["AllSites", "HasStepper", "StateNetwork", "Stepper"]
+__all__ = ["AllSites", "StateNetwork", "Walk", "Walker"]
 
 
 class StateNetwork(nn.Module):
     """Turns `module(state, sites) -> logits` into a sampler of trajectories.
 
     `module` gets masked states (rows, tokens), where `vocabulary` is the mask, and the tokens (rows, k) whose logits
-    (rows, k, vocabulary) are wanted. Tokens of one step are independent given the state. A module that can go from one
-    state of a rollout to the next more cheaply than from the start offers `stepper(batch)`.
+    (rows, k, vocabulary) are wanted. Tokens of one step are independent given the state. A module that knows a
+    shortcut along whole trajectories offers `walk` and `follow` (`Walker`).
     """
 
     def __init__(self, module: nn.Module, vocabulary: int, states_per_chunk: int) -> None:
@@ -29,22 +29,29 @@ class StateNetwork(nn.Module):
         self.states_per_chunk = states_per_chunk
 
     def rollout(self, path: Path, noise: NoiseLike) -> Rollout:
-        stepper = self._stepper(path.order.shape[0], path.order)
-        all_logits, all_values = [], []
-        for sites in path.order.split(path.schedule.tolist(), 1):
-            logits = stepper.logits(sites)
-            values = noise.categorical(logits)
-            stepper.reveal(sites, values)
-            all_logits.append(logits)
-            all_values.append(values)
+        batch, all_logits, all_values = len(path.order), [], []
+        record = torch.is_grad_enabled() and batch * path.num_steps <= self.states_per_chunk
+        walk = self._walk(path, record)
+        with torch.no_grad():
+            for sites in path.order.split(path.schedule.tolist(), 1):
+                logits = walk.logits(sites)
+                values = noise.categorical(logits)
+                walk.reveal(sites, values)
+                all_logits.append(logits)
+                all_values.append(values)
         values = torch.cat(all_values, 1)
-        log_p = value_log_probs(torch.cat(all_logits, 1), values)
-        return Rollout(torch.empty_like(values).scatter_(1, path.order, values), per_step(log_p, path.schedule))
+        tokens = torch.empty_like(values).scatter_(1, path.order, values)
+        attached = walk.recorded(tokens)
+        logits = torch.cat(all_logits, 1) if attached is None else attached
+        return Rollout(tokens, per_step(value_log_probs(logits, values), path.schedule))
 
     def step_log_probs(
         self, tokens: Int[Tensor, "batch tokens"], path: Path, steps: Int[Tensor, "batch chosen"] | None = None
     ) -> Float[Tensor, "batch chosen"]:
         batch, device = len(tokens), tokens.device
+        if steps is None and isinstance(self.module, Walker):
+            logits = self.module.follow(tokens, path)
+            return per_step(value_log_probs(logits, tokens.gather(1, path.order)), path.schedule)
         if steps is None:
             steps = torch.arange(path.num_steps, device=device).expand(batch, -1)
         start = starts(path.schedule).to(device)[steps]
@@ -55,13 +62,14 @@ class StateNetwork(nn.Module):
         logits = self.module(states, sites.flatten(0, 1))
         return _masked_sum(value_log_probs(logits, values.flatten(0, 1)), present.flatten(0, 1)).reshape(start.shape)
 
-    def _stepper(self, batch: int, like: Tensor) -> "Stepper":
-        if isinstance(self.module, HasStepper):
-            return self.module.stepper(batch)
-        return _PlainStepper(self.module, torch.full_like(like, self.vocabulary))
+    def _walk(self, path: Path, record: bool) -> "Walk":
+        if isinstance(self.module, Walker):
+            return self.module.walk(path, record)
+        return _PlainWalk(self.module, torch.full_like(path.order, self.vocabulary))
 
     def chunks(self, batch: int, num_steps: int) -> Iterator[Chunk]:
-        rows = min(batch, self.states_per_chunk)
+        """Whole trajectories as far as they fit."""
+        rows = max(1, min(batch, self.states_per_chunk // num_steps))
         steps = max(1, self.states_per_chunk // rows)
         for row in range(0, batch, rows):
             for step in range(0, num_steps, steps):
@@ -69,36 +77,45 @@ class StateNetwork(nn.Module):
 
 
 @runtime_checkable
-class Stepper(Protocol):
+class Walk(Protocol):
     """A batch of states on their way from all masked to all revealed."""
 
-    def logits(self, sites: Int[Tensor, "rows k"]) -> Float[Tensor, "rows k vocabulary"]:
+    def logits(self, sites: Int[Tensor, "batch k"]) -> Float[Tensor, "batch k vocabulary"]:
         """Logits of these tokens in the current states."""
 
-    def reveal(self, sites: Int[Tensor, "rows k"], values: Int[Tensor, "rows k"]) -> None:
+    def reveal(self, sites: Int[Tensor, "batch k"], values: Int[Tensor, "batch k"]) -> None:
         """Put values where the mask was."""
+
+    def recorded(self, tokens: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens vocabulary"] | None:
+        """The logits of all the walk, with a gradient, if it was recorded; `tokens` is where it has ended."""
 
 
 @runtime_checkable
-class HasStepper(Protocol):
-    """A module with a shortcut from one state to the next."""
+class Walker(Protocol):
+    """A module with a shortcut along whole trajectories."""
 
-    def stepper(self, batch: int) -> Stepper:
-        """Start with everything masked."""
+    def walk(self, path: Path, record: bool) -> Walk:
+        """Start with everything masked; `record` what a backward pass needs."""
+
+    def follow(self, tokens: Int[Tensor, "batch tokens"], path: Path) -> Float[Tensor, "batch tokens vocabulary"]:
+        """Logits of every token, in the order of the path, in the state in which it is revealed."""
 
 
-class _PlainStepper:
+class _PlainWalk:
     """Runs the module on the whole state every time."""
 
-    def __init__(self, module: nn.Module, tokens: Int[Tensor, "rows tokens"]) -> None:
+    def __init__(self, module: nn.Module, tokens: Int[Tensor, "batch tokens"]) -> None:
         self._module, self._tokens = module, tokens
 
-    def logits(self, sites: Int[Tensor, "rows k"]) -> Float[Tensor, "rows k vocabulary"]:
+    def logits(self, sites: Int[Tensor, "batch k"]) -> Float[Tensor, "batch k vocabulary"]:
         logits: Tensor = self._module(self._tokens, sites)
         return logits
 
-    def reveal(self, sites: Int[Tensor, "rows k"], values: Int[Tensor, "rows k"]) -> None:
+    def reveal(self, sites: Int[Tensor, "batch k"], values: Int[Tensor, "batch k"]) -> None:
         self._tokens.scatter_(1, sites, values)
+
+    def recorded(self, tokens: Int[Tensor, "batch tokens"]) -> None:
+        """Nothing is: it would hold the activations of every step."""
 
 
 class AllSites(nn.Module):

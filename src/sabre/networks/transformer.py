@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sabre.networks.layers import Linear
+from sabre.networks.products import linear
 from sabre.noise import Noise
 
 __all__ = ["TransformerBlock"]
@@ -24,16 +25,22 @@ class TransformerBlock(nn.Module):
         q, k, v = self.qkv(self.norm_attention(h)).unflatten(-1, (3, self.heads, -1)).unbind(-3)
         return q, k, v
 
-    def forward(
-        self,
-        h: Float[Tensor, "rows chosen width"],
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None = None,
-        is_causal: bool = False,
+    def query(self, h: Float[Tensor, "rows chosen width"]) -> Float[Tensor, "rows chosen heads head_dim"]:
+        """The first part of `query_key_value`, for tokens that only ask."""
+        width = h.shape[-1]
+        q = linear(self.norm_attention(h), self.qkv.weight[:width], self.qkv.bias[:width])
+        return q.unflatten(-1, (self.heads, -1))
+
+    def key_value(self, h: Float[Tensor, "rows tokens width"]) -> tuple[Tensor, Tensor]:
+        """The other parts, for tokens that are only asked."""
+        width = h.shape[-1]
+        kv = linear(self.norm_attention(h), self.qkv.weight[width:], self.qkv.bias[width:])
+        k, v = kv.unflatten(-1, (2, self.heads, -1)).unbind(-3)
+        return k, v
+
+    def finish(
+        self, h: Float[Tensor, "rows chosen width"], attended: Float[Tensor, "rows heads chosen head_dim"]
     ) -> Float[Tensor, "rows chosen width"]:
-        """Attend from the rotated queries (rows, heads, chosen, head_dim) and finish the block at their tokens."""
-        attended = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=is_causal)
+        """What comes after attention."""
         h = h + self.project(attended.transpose(1, 2).flatten(2))
         return h + self.down(nn.functional.gelu(self.up(self.norm_mlp(h))))

@@ -5,7 +5,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sabre.networks.layers import Embedding, Linear
-from sabre.networks.rotary import Rotary
+from sabre.networks.products import attention
+from sabre.networks.rotary import Rotary, rotate
 from sabre.networks.transformer import TransformerBlock
 from sabre.noise import Noise
 from sabre.targets import Layout
@@ -34,36 +35,41 @@ class ViT(nn.Module):
     def forward(
         self, state: Int[Tensor, "rows tokens"], sites: Int[Tensor, "rows k"]
     ) -> Float[Tensor, "rows k vocabulary"]:
-        everywhere = torch.arange(state.shape[1], device=state.device)
-        rows = self.embed.weight.unsqueeze(1).expand(-1, len(everywhere), -1)
-        table = torch.cat(self._rotated(self._block(0), rows), -1).flatten(0, 1)
-        parts = nn.functional.embedding(state * len(everywhere) + everywhere, table).chunk(3, -1)
+        first, last = self._block(0), self._block(-1)
         h = self.embed(state)
-        for number in range(len(self.blocks) - 1):
-            h = self._attend(self._block(number), h, *parts)
-            parts = self._rotated(self._block(number + 1), h)
-        query, key, value = parts
-        h = self._attend(self._block(-1), _take(h, sites), _take(query, sites), key, value)
-        logits: Tensor = self.out(self.norm(h))
+        if first is last:
+            return self._answer(last, h, sites)
+        h = self._attend(first, h, *self._looked_up(first, state))
+        for number in range(1, len(self.blocks) - 1):
+            block = self._block(number)
+            q, k, v = block.query_key_value(h)
+            h = self._attend(block, h, self.rotary.everywhere(q), self.rotary.everywhere(k), v)
+        return self._answer(last, h, sites)
+
+    def _looked_up(
+        self, block: TransformerBlock, state: Int[Tensor, "rows tokens"]
+    ) -> tuple[Float[Tensor, "rows tokens heads head_dim"], ...]:
+        """Rotated queries and keys, and values, of tokens that are nothing but a value at a position."""
+        everywhere = torch.arange(state.shape[1], device=state.device)
+        q, k, v = block.query_key_value(self.embed.weight.unsqueeze(1).expand(-1, len(everywhere), -1))
+        table = torch.cat([self.rotary.everywhere(q), self.rotary.everywhere(k), v], 2).flatten(2).flatten(0, 1)
+        found = nn.functional.embedding(state * len(everywhere) + everywhere, table)
+        return found.unflatten(-1, (3, block.heads, -1)).unbind(2)
+
+    def _answer(
+        self, block: TransformerBlock, h: Float[Tensor, "rows tokens width"], sites: Int[Tensor, "rows k"]
+    ) -> Float[Tensor, "rows k vocabulary"]:
+        """The last block and the logits, at the tokens that are asked for."""
+        chosen = h.gather(1, sites.unsqueeze(-1).expand(-1, -1, h.shape[-1]))
+        query = rotate(block.query(chosen), *self.rotary.turn(sites))
+        key, value = block.key_value(h)
+        logits: Tensor = self.out(self.norm(self._attend(block, chosen, query, self.rotary.everywhere(key), value)))
         return logits
 
-    def _rotated(
-        self, block: TransformerBlock, h: Float[Tensor, "rows tokens width"]
-    ) -> tuple[Float[Tensor, "rows tokens width"], ...]:
-        """Queries and keys, rotated to their positions, and values."""
-        q, k, v = block.query_key_value(h)
-        return self.rotary.everywhere(q).flatten(-2), self.rotary.everywhere(k).flatten(-2), v.flatten(-2)
-
     def _attend(self, block: TransformerBlock, h: Tensor, *parts: Tensor) -> Tensor:
-        q, k, v = (part.unflatten(-1, (block.heads, -1)).transpose(1, 2) for part in parts)
-        out: Tensor = block(h, q, k, v)
-        return out
+        return block.finish(h, attention(*(part.transpose(1, 2) for part in parts)))
 
     def _block(self, number: int) -> TransformerBlock:
         block = self.blocks[number]
         assert isinstance(block, TransformerBlock)
         return block
-
-
-def _take(h: Float[Tensor, "rows tokens width"], sites: Int[Tensor, "rows k"]) -> Float[Tensor, "rows k width"]:
-    return h.gather(1, sites.unsqueeze(-1).expand(-1, -1, h.shape[-1]))

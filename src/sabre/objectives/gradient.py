@@ -19,10 +19,8 @@ def log_likelihood(network: Network, tokens: Int[Tensor, "batch tokens"], path: 
     """log p of whole trajectories, without a graph, chunk by chunk."""
     total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
     with torch.no_grad():
-        every = torch.arange(path.num_steps, device=tokens.device).expand(len(tokens), -1)
         for rows, steps in network.chunks(len(tokens), path.num_steps):
-            part = network.step_log_probs(tokens[rows], Path(path.order[rows], path.schedule), every[rows, steps])
-            total[rows] += part.double().sum(1)
+            total[rows] += _part(network, tokens, path, None, rows, steps).double().sum(1)
     return total
 
 
@@ -51,20 +49,32 @@ def backpropagate(
 ) -> None:
     """Add scale * sum_b c_b sum_n grad log p(step n of tau_b) to the gradients.
 
-    The coefficients depend on log p of the whole trajectories: `log_pf` if the rollout has told it. Otherwise one
-    pass with a graph serves both purposes where everything fits into one chunk, and a pass without a graph comes
-    first where it does not.
+    The coefficients depend on log p of the whole trajectories: `log_pf` if the rollout has told it, which needs no
+    other pass if it has a graph. Otherwise one pass with a graph serves both purposes where everything fits into one
+    chunk, and a pass without a graph comes first where it does not.
     """
     batch = len(tokens)
     num_steps = path.num_steps if steps is None else steps.shape[1]
     chunks = list(network.chunks(batch, num_steps))
-    if log_pf is None and steps is None and len(chunks) == 1:
-        log_p = network.step_log_probs(tokens, path)
-        coefficients = coefficients_of(log_p.detach().double().sum(1))
-        (log_p.sum(1) * coefficients.to(log_p.dtype)).sum().backward()
+    if steps is None and log_pf is None and len(chunks) == 1:
+        log_pf = network.step_log_probs(tokens, path).double().sum(1)
+    if steps is None and log_pf is not None and log_pf.requires_grad:
+        (log_pf * (scale * coefficients_of(log_pf.detach()))).sum().backward()
         return
-    coefficients = scale * coefficients_of(log_likelihood(network, tokens, path) if log_pf is None else log_pf)
-    chosen = torch.arange(num_steps, device=tokens.device).expand(batch, -1) if steps is None else steps
+    known = log_likelihood(network, tokens, path) if log_pf is None else log_pf.detach()
+    coefficients = scale * coefficients_of(known)
     for rows, part in chunks:
-        log_p = network.step_log_probs(tokens[rows], Path(path.order[rows], path.schedule), chosen[rows, part])
+        log_p = _part(network, tokens, path, steps, rows, part)
         (log_p.sum(1) * coefficients[rows].to(log_p.dtype)).sum().backward()
+
+
+def _part(
+    network: Network, tokens: Tensor, path: Path, steps: Tensor | None, rows: slice, columns: slice
+) -> Float[Tensor, "rows columns"]:
+    """log p of some of the steps (None: of all of them) of some of the trajectories."""
+    part = Path(path.order[rows], path.schedule)
+    if steps is None and columns.start == 0 and columns.stop >= path.num_steps:
+        return network.step_log_probs(tokens[rows], part)
+    if steps is None:
+        steps = torch.arange(path.num_steps, device=tokens.device).expand(len(tokens), -1)
+    return network.step_log_probs(tokens[rows], part, steps[rows, columns])

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import torch
+
 from sabre.noise import Noise
 from sabre.training.experience import Experience
 from sabre.training.learner import Learner, Trajectories, UpdateInfo, annealed
@@ -31,6 +33,7 @@ def algorithm_1(
     return StepOutcome(batch, update)
 
 
+@torch.no_grad()
 def prefill(experience: Experience, *, beta: float) -> None:
     """On-policy batches for the buffer, before the first step."""
     if experience.plan.off_to_on > 0:
@@ -42,4 +45,4 @@ def _store(experience: Experience, batch: Trajectories, beta: float) -> None:
     """Priorities are the log-weights of this moment: at this temperature, under these weights."""
     assert batch.log_pf is not None
     if experience.plan.off_to_on > 0:
-        experience.store(batch, annealed(beta, batch.log_density) - batch.log_pf)
+        experience.store(batch, annealed(beta, batch.log_density) - batch.log_pf.detach())

@@ -73,8 +73,8 @@ def _network(
     _check_heads(width, options.heads)
     if options.net == "vit":
         module = ViT(layout, vocabulary, noise, width=width, depth=options.depth, heads=options.heads)
-        states = _ACTIVATIONS_PER_CHUNK // (4 * width * options.depth * blocks.num_tokens)
-        return StateNetwork(module, vocabulary, max(1, states))
+        per_token = 4 * width * options.depth + 2 * options.heads * blocks.num_tokens
+        return StateNetwork(module, vocabulary, max(1, 2 * _ACTIVATIONS_PER_CHUNK // (per_token * blocks.num_tokens)))
     pairwise = target.pairwise
     return CausalNetwork(
         layout,

@@ -64,9 +64,8 @@ class Experience:
         self.buffer = ReplayBuffer(plan.buffer_size, dim, categories, self._device)
         self.mcmc_buffer = ReplayBuffer(plan.buffer_size, dim, categories, self._device)
 
-    @torch.no_grad()
     def sample_on_policy(self) -> Trajectories:
-        """Trajectories of the model, with the log-probability that they had."""
+        """Trajectories of the model, with the log-probability that they had (and its graph, if the network has it)."""
         path = self.process.draw_path(self.plan.batch_size, self._noises["path"], self._device)
         tokens, log_pf = self.network.rollout(path, self._noises["rollout"])
         log_density = self.target.log_density(self.process.blocks.decode(tokens))

@@ -17,7 +17,7 @@ __all__ = ["Learner", "Trajectories", "UpdateInfo", "annealed"]
 
 
 class Trajectories(NamedTuple):
-    """A batch to learn from. `log_pf` is known if the model itself has drawn it."""
+    """A batch to learn from. `log_pf` is known if the model itself has drawn it, and may have a graph."""
 
     tokens: Int[Tensor, "batch tokens"]
     path: Path

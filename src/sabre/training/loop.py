@@ -94,7 +94,7 @@ def _training_record(state: TrainingState, outcome: StepOutcome) -> dict[str, An
     if state.options.objective == "tb":
         record["log_z"] = float(state.learner.log_z.detach())
     if outcome.batch.log_pf is not None:
-        log_weight = outcome.batch.log_density - outcome.batch.log_pf
+        log_weight = outcome.batch.log_density - outcome.batch.log_pf.detach()
         record["batch_elbo"] = float(log_weight.mean())
         record["batch_ess"] = effective_sample_size(log_weight).value
         if state.options.objective != "tb":

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from sabre.device import pick_device
 from sabre.errors import CheckpointError
+from sabre.memory import keep_freed_memory
 from sabre.noise import Noise
 from sabre.objectives import OBJECTIVES
 from sabre.options import Options
@@ -27,6 +28,7 @@ class TrainingState:
     """Network, optimiser, buffers, random streams, counters."""
 
     def __init__(self, target: AbstractTarget, options: Options, net: nn.Module | None = None) -> None:
+        keep_freed_memory()
         self.target, self.options = target, options
         self.device = pick_device(options.device)
         self.checked = CheckedTarget(target)
