@@ -133,6 +133,11 @@ LINES = [
     (f"{ISING} --no-quiet=true", ("--no-quiet takes no value",)),
     (f"{ISING} --heads 3", ("width 8 does not split into 3 heads", "multiple of 6")),
     (f"{ISING} --kernel gibs", ("unknown kernel 'gibs'", "'gibbs'")),
+    (f"{ISING} --method tb --kernel gibs", ("unknown kernel 'gibs'", "'gibbs'")),
+    (f"{ISING} --method tb --priority wieght", ("unknown priority 'wieght'", "'weight'")),
+    (f"{ISING} --kernel hamming --hamming-radius 2", ("hamming_radius is 2", "choose an odd radius")),
+    ("train gmm40 --dim 1 --kernel swendsen-wang", ("'gmm40' has none", "use 'gibbs'")),
+    ("train ising --size 2 --beta 1 --coupling -1 --kernel swendsen-wang", ("couplings >= 0", "use 'gibbs'")),
     (f"{ISING} --order spiral", ("unknown order 'spiral'", "raster")),
     (f"{ISING} --block 9x9x9", ("block '9x9x9' does not fit",)),
     (f"{ISING} --schedule many", ("schedule is 'many'", "1-8")),
@@ -241,6 +246,16 @@ def test_a_start_in_a_directory_in_use_is_refused(refused, capsys):
         assert contents("runs") == before
         assert main(ISING.split()) == 0
         assert "run directory: runs/ising-tb+replay+mcmc-seed0-2\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "results.json"])
+def test_the_files_of_something_else_are_not_touched(name, refused):
+    Path("project").mkdir()
+    Path("project", name).write_text("important: mine\n")
+    refused(f"{ISING} --run-dir project", "holds files of something else", "choose another directory")
+    assert [(path.name, path.read_text()) for path in Path("project").iterdir()] == [(name, "important: mine\n")]
+    if name == "config.yaml":
+        refused("evaluate project", "not that of a run", "check the path")
 
 
 def test_a_damaged_run_is_explained(refused):

@@ -62,15 +62,20 @@ def test_draws_follow_the_softmax_of_priorities_through_wrap_around_and_resume(c
 
 
 def test_priorities_are_frozen_and_states_are_copies():
-    buffer = ReplayBuffer(4, 2, 2)
+    """What the caller does to its tensors afterwards changes no draw; a buffer that followed it would be noticed."""
+    n, p = 4000, torch.tensor(2.0).sigmoid().item()
     x, priority = torch.tensor([[0, 1], [1, 1]]), torch.tensor([0.0, 2.0])
-    buffer.add(x, torch.zeros(2), priority)
+    frozen, following = ReplayBuffer(4, 2, 2), ReplayBuffer(4, 2, 2)
+    frozen.add(x, torch.zeros(2), priority)
     x.zero_()
     priority.zero_()
-    drawn, _ = buffer.draw(4000, Noise(0))
+    drawn, _ = frozen.draw(n, Noise(0))
     assert set(map(tuple, drawn.tolist())) == {(0, 1), (1, 1)}
-    share = (drawn[:, 0] == 1).double().mean()
-    assert abs(share - torch.tensor(2.0).sigmoid()) < 4.5 * (0.1 / 4000) ** 0.5
+    following.add(torch.tensor([[0, 1], [1, 1]]), torch.zeros(2), priority)
+    followed, _ = following.draw(n, Noise(0))
+    bound = 4.5 * (p * (1 - p) / n) ** 0.5
+    assert abs(float((drawn[:, 0] == 1).double().mean()) - p) < bound
+    assert abs(float((followed[:, 0] == 1).double().mean()) - p) > 4 * bound
 
 
 def test_more_than_fits_keeps_the_last():

@@ -80,9 +80,9 @@ def start(case, path, steps: float | None = None):
     return sabre.train(target, net=net_of(case, 0), options=options, run_dir=path, time_limit=steps, progress=False)
 
 
-def go_on(case, path):
+def go_on(case, path, **options):
     """Resume; a network of the user's comes with other weights, which must not matter."""
-    return sabre.resume(path, net=net_of(case, 1), progress=False)
+    return sabre.resume(path, net=net_of(case, 1), progress=False, **options)
 
 
 def end_of(path):
@@ -142,7 +142,7 @@ def test_a_resume_that_forgets_one_part_is_noticed(group, name, tmp_path, monkey
     start("causal", tmp_path / "stopped", steps=3.0)
     shipped = sabre.run.latest_checkpoint
 
-    def forgetful(root, warn):
+    def forgetful(root, warn, *, set_aside):
         found = shipped(root, warn)
         tensor = found.tensors[group][name]
         fresh = sabre.noise.Noise(9).state if group == "noise" else torch.zeros_like(tensor)
@@ -169,6 +169,32 @@ def test_a_run_without_its_first_checkpoint_starts_again_from_the_beginning(tmp_
     assert differences(tmp_path / "straight", tmp_path / "lost") == []
 
 
+def test_a_damaged_checkpoint_does_not_take_the_place_of_a_good_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    checkpoints = RunDirectory(tmp_path / "run").checkpoints
+    start("causal", tmp_path / "run", steps=3.0)
+    go_on("causal", tmp_path / "run", time_limit=1.0)
+    assert step_names(checkpoints) == ["step-000000003", "step-000000004"]
+    flip_a_bit(checkpoints / "step-000000004" / "model.safetensors")
+    sabre.load(tmp_path / "run")
+    assert step_names(checkpoints) == ["step-000000003", "step-000000004"]
+    go_on("causal", tmp_path / "run", time_limit=2.0)
+    assert "step-000000004/model.safetensors is damaged" in capsys.readouterr().err
+    assert step_names(checkpoints) == ["step-000000003", "step-000000005"]
+    flip_a_bit(checkpoints / "step-000000005" / "model.safetensors")
+    assert latest_checkpoint(checkpoints, lambda _: None).step == 3
+
+
+def step_names(checkpoints):
+    return sorted(path.name for path in checkpoints.glob("step-*"))
+
+
+def flip_a_bit(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
 def test_a_checkpoint_of_other_options_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
     start("causal", tmp_path / "run", steps=3.0)
@@ -181,7 +207,7 @@ def test_a_checkpoint_of_other_options_is_refused(tmp_path, monkeypatch):
 
 def test_resuming_counts_the_wall_clock_of_both_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
-    monkeypatch.setattr(loop_module, "time", SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(loop_module, "time", SimpleNamespace(monotonic=itertools.count(0.0).__next__))
     start("causal", tmp_path / "run", steps=3.0)
     go_on("causal", tmp_path / "run")
     final = latest_checkpoint(RunDirectory(tmp_path / "run").checkpoints, pytest.fail)

@@ -1,5 +1,9 @@
 """Scores of a sampler that is exact from the start, and of one that is not."""
 
+from copy import deepcopy
+from dataclasses import replace
+from math import comb
+
 import pytest
 import torch
 
@@ -9,6 +13,7 @@ from sabre.noise import Noise
 from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
 from sabre.tape import all_states
 from sabre.targets import Ising
+from small import NETWORKS, NETWORKS_3, randomised
 
 TARGET = Ising(3, 0.8, coupling=0.0, field=0.7)
 BLOCKS = Blocks.boxes(TARGET.layout, 2, (1, 3))
@@ -39,6 +44,9 @@ def test_bounds_meet_for_an_exact_sampler_and_bracket_log_z_for_another():
     assert exact.ess.value == pytest.approx(1)
     assert other.elbo.value + 1 < TARGET.log_z_exact < other.eubo.value - 0.5
     assert abs(other.log_z.value - TARGET.log_z_exact) < 4.5 * other.log_z.stderr
+    colder = Ising(3, 1.2, coupling=0.0, field=0.7)
+    for wrong in (other.log_z.value - colder.log_z_exact, other.elbo.value - TARGET.log_z_exact):
+        assert abs(wrong) > 4.5 * other.log_z.stderr
     assert other.ess.value < 0.5
     assert exact.true_samples == "exact"
 
@@ -47,3 +55,39 @@ def test_log_weights_belong_to_their_samples_across_batches():
     x, log_weight = sample_weighted(network(False), PROCESS, TARGET, 7, Noise(1), batch=3)
     expected = TARGET.log_density(x) + 9 * torch.tensor(2.0, dtype=torch.float64).log()
     assert torch.allclose(log_weight, expected, atol=1e-5)
+
+
+PATHS = [
+    ("mlp", NETWORKS, "random", Schedule(1, 3)),
+    ("vit", NETWORKS, "random", Schedule(2, 2)),
+    ("causal", NETWORKS, "random", Schedule(1, 2)),
+    ("causal-blocks-informed", NETWORKS, "random", Schedule()),
+    ("user", NETWORKS, "checkerboard", Schedule()),
+    ("user", NETWORKS_3, "random", Schedule()),
+]
+
+
+@pytest.mark.parametrize(("name", "table", "order", "schedule"), PATHS)
+def test_log_weights_recorded_by_a_rollout_are_those_of_the_same_path_backwards(name, table, order, schedule):
+    """Both draw the path first: the same stream gives the same path, another one another path."""
+    target, process, net = table[name]
+    net = randomised(deepcopy(net), scale=0.4)
+    process = replace(process, order=make_order(order, process.blocks.layout), schedule=schedule)
+    x, recorded = sample_weighted(net, process, target, 40, Noise(5))
+    backward, elsewhere = (backward_log_weights(net, process, target, x, Noise(seed)) for seed in (5, 6))
+    assert torch.allclose(backward, recorded, atol=1e-10)
+    assert (elsewhere - recorded).abs().max() > 1e-3
+    assert float(recorded.std()) > 0.1
+
+
+def test_phases_are_the_shares_of_down_and_up_in_this_order():
+    """A sampler of free spins, each up with probability p, seen by a target whose two phases are equal."""
+    n, target = 400, Ising(3, 0.5)
+    shares = evaluate(network(True), PROCESS, target, n, 0, None).phases
+    p = torch.tensor(2 * 0.8 * 0.7).sigmoid().item()
+    up = sum(comb(9, k) * p**k * (1 - p) ** (9 - k) for k in range(5, 10))
+    bound = 4.5 * (up * (1 - up) / n) ** 0.5
+    assert abs(shares[1].value - up) < bound
+    assert abs(shares[0].value - (1 - up)) < bound
+    assert abs(shares[0].value - up) > 4 * bound
+    assert shares[1].stderr == pytest.approx((shares[1].value * shares[0].value / n) ** 0.5)

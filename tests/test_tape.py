@@ -1,5 +1,7 @@
 """The Tape itself: it must enumerate what Noise draws, and a wrong probability must show."""
 
+import math
+
 import pytest
 import torch
 
@@ -62,10 +64,59 @@ def test_noise_state_restores_the_stream_bit_for_bit():
     assert not torch.equal(Noise.named(5, "rollout").uniform((4,)), Noise.named(5, "replay").uniform((4,)))
 
 
-def test_rare_events_keep_their_probability():
-    noise = Noise(0)
+class Given(Noise):
+    """A stream whose uniforms are given."""
+
+    def __init__(self, values):
+        super().__init__(0)
+        self.values = torch.tensor(values, dtype=torch.float64)
+
+    def uniform(self, shape):
+        return self.values.reshape(tuple(shape))
+
+
+def test_uniforms_are_split_at_the_cumulative_probabilities_in_float64():
+    """Categories of probability 1e-12 have their place below 1, where float32 has none."""
+    p = torch.tensor([1 - 3e-12, 1e-12, 2e-12], dtype=torch.float64)
+    uniforms, categories = [0.0, 1 - 3.1e-12, 1 - 2.9e-12, 1 - 2.1e-12, 1 - 1.9e-12, 1 - 2**-53], [0, 0, 1, 1, 2, 2]
+    given = Given(uniforms)
+    assert given.categorical(p.log().expand(6, 3)).tolist() == categories
+    assert given.categorical(p.log().expand(2, 3, 3)).flatten().tolist() == categories
+    assert given.index(p.log(), 6).tolist() == categories
+    rounded = p.float().cumsum(0)
+    assert torch.searchsorted(rounded, given.values.float(), right=True).clamp(max=2).tolist() != categories
+
+
+def test_two_categories_and_bernoulli_are_split_in_float64():
+    gap = 27.0
+    p = 1 / (1 + math.exp(-gap))
+    given = Given([0.0, p - 1e-15, p + 1e-15, 1 - 2**-53])
+    for dtype in (torch.float32, torch.float64):
+        assert given.categorical(torch.tensor([0.0, gap], dtype=dtype).expand(4, 2)).tolist() == [1, 1, 0, 0]
+    assert torch.tensor(gap).sigmoid() == 1
+    rare = Given([0.0, 0.99e-12, 1.01e-12, 0.5])
+    assert rare.bernoulli(torch.full((4,), 1e-12)).tolist() == [True, True, False, False]
+
+
+RARE = torch.tensor([0.0, -10.0], dtype=torch.float64)
+RARE_OF_THREE = torch.tensor([0.0, 1.0, -9.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("draw", "p"),
+    [
+        (lambda noise, n: noise.categorical(RARE.expand(n, 2)) == 1, RARE.softmax(0)[1]),
+        (lambda noise, n: noise.categorical(RARE_OF_THREE.expand(n, 3)) == 2, RARE_OF_THREE.softmax(0)[2]),
+        (lambda noise, n: noise.index(RARE_OF_THREE, n) == 2, RARE_OF_THREE.softmax(0)[2]),
+        (lambda noise, n: noise.bernoulli(torch.full((n,), 4e-5)), torch.tensor(4e-5)),
+    ],
+    ids=["two", "three", "index", "bernoulli"],
+)
+def test_rare_events_keep_their_probability(draw, p):
+    noise, rounds, n = Noise(0), 20, 500_000
     assert not torch.equal((noise.uniform((100,)) * 2**32).frac(), torch.zeros(100, dtype=torch.float64))
-    logits = torch.tensor([0.0, -13.0], dtype=torch.float64)
-    hits = sum(int(noise.categorical(logits.expand(2_000_000, -1)).sum()) for _ in range(10))
-    expected = 2e7 * logits.softmax(0)[1].item()
+    expected = rounds * n * float(p)
+    hits = sum(int(draw(noise, n).sum()) for _ in range(rounds))
     assert abs(hits - expected) < 4.5 * expected**0.5
+    assert abs(hits - 1.5 * expected) > 4.5 * (1.5 * expected) ** 0.5
+    assert abs(hits - expected / 1.5) > 4.5 * (expected / 1.5) ** 0.5

@@ -5,10 +5,13 @@ import sys
 import pytest
 import torch
 
+import sabre
 from sabre.errors import InvalidArgumentError, SabreError, TargetError, UnknownNameError
 from sabre.noise import Noise
 from sabre.tape import all_states
 from sabre.targets import AbstractTarget, CheckedTarget, ManyWell, Potts, Target, import_target, make_target
+
+TINY = sabre.Options(method="tb+replay", steps=2, batch_size=16, prefill=1, width=8, heads=2, eval_interval=0)
 
 
 def test_a_users_function_becomes_a_target():
@@ -76,12 +79,23 @@ def test_a_faulty_log_density_is_told_what_is_wrong(function, message):
 
 
 def test_forbidden_states_are_legal_unless_they_are_all():
-    target = CheckedTarget(Target(lambda x: (x[:, 0] - 1).double().log(), dim=3, num_categories=3))
+    def only_twos(x):
+        return (x[:, 0] - 1).clamp(min=0).double().log()
+
     x = all_states(3, 3)
-    target.check_support(x[x[:, 0] > 0])
-    assert target.log_density(x[x[:, 0] == 1]).tolist() == [-torch.inf] * 9
-    with pytest.raises(TargetError, match="-inf on all 9 states"):
-        target.check_support(x[x[:, 0] == 1])
+    small = CheckedTarget(Target(only_twos, dim=3, num_categories=3))
+    assert small.log_density(x[x[:, 0] == 1]).tolist() == [-torch.inf] * 9
+    small.check_support(x[x[:, 0] == 1])  # 18 of the 27 states are forbidden, and enumeration finds the others
+    with pytest.raises(TargetError, match="-inf on all 27 states"):
+        CheckedTarget(Target(lambda x: only_twos(0 * x), dim=3, num_categories=3)).check_support(x)
+
+    wide = torch.ones(4, 40, dtype=torch.long)
+    large = CheckedTarget(Target(only_twos, dim=40, num_categories=3))
+    with pytest.raises(TargetError, match="-inf on all 4 states"):
+        large.check_support(wide)
+    large.log_density(2 * wide)
+    large.check_support(wide)
+    sabre.train(Target(lambda x: torch.where(x.sum(1) % 17 == 0, 0.0, -torch.inf), 17, 2), options=TINY, progress=False)
 
 
 def test_checked_target_counts_rows_and_drops_the_graph():

@@ -26,9 +26,9 @@ class InvalidArgumentError(SabreError, ValueError):
 class UnknownNameError(InvalidArgumentError):
     """A name that is not in its table; the message suggests the nearest spelling."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
         super().__init__(f"unknown {kind} {name!r}. {hint}")
 

@@ -39,11 +39,13 @@ class Noise:
     """A seeded stream of random numbers that can be saved and restored bit for bit.
 
     Uniforms have 53 random bits and categories are drawn by inversion of the cumulative sum in float64, so that
-    events of probability down to about 1e-16 keep their probability.
+    events of probability down to about 1e-16 keep their probability. The numbers come from the CPU and are moved to
+    `device`, so that a stream is the same on every device and goes on where it was saved on another one.
     """
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
-        self._generator = torch.Generator(device=device).manual_seed(seed)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._device = torch.device(device)
 
     @classmethod
     def named(cls, seed: int, name: str, device: torch.device | str = "cpu") -> "Noise":
@@ -53,7 +55,7 @@ class Noise:
 
     @property
     def device(self) -> torch.device:
-        return self._generator.device
+        return self._device
 
     @property
     def state(self) -> Tensor:
@@ -66,11 +68,11 @@ class Noise:
 
     def uniform(self, shape: Sequence[int]) -> Float[Tensor, "..."]:
         """Uniform on [0, 1), in float64."""
-        return torch.rand(tuple(shape), generator=self._generator, dtype=torch.float64, device=self.device)
+        return torch.rand(tuple(shape), generator=self._generator, dtype=torch.float64).to(self.device)
 
     def normal(self, shape: Sequence[int]) -> Float[Tensor, "..."]:
         """Standard normal, in float64 (initial weights)."""
-        return torch.randn(tuple(shape), generator=self._generator, dtype=torch.float64, device=self.device)
+        return torch.randn(tuple(shape), generator=self._generator, dtype=torch.float64).to(self.device)
 
     def categorical(self, logits: Float[Tensor, "batch *rest categories"]) -> Int[Tensor, "batch *rest"]:
         if logits.shape[-1] == 2:
@@ -84,7 +86,7 @@ class Noise:
         return self.uniform(probability.shape) < probability.detach().double()
 
     def integers(self, high: int, shape: Sequence[int]) -> Int[Tensor, "..."]:
-        return torch.randint(high, tuple(shape), generator=self._generator, device=self.device)
+        return torch.randint(high, tuple(shape), generator=self._generator).to(self.device)
 
     def permutation(self, batch: int, length: int) -> Int[Tensor, "batch length"]:
         return self.uniform((batch, length)).argsort(-1)

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sabre.errors import InvalidArgumentError, UnknownNameError
+from sabre.mcmc import KERNELS
+from sabre.objectives import OBJECTIVES
+from sabre.processes import ORDERS
 
-__all__ = ["METHODS", "NETS", "Options", "option_help"]
+__all__ = ["METHODS", "NETS", "PRIORITIES", "Options", "option_help"]
 
-METHODS = tuple(a + b for a in ("tb", "lv", "rkl", "ce") for b in ("", "+replay", "+replay+mcmc"))
+METHODS = tuple(a + b for a in OBJECTIVES for b in ("", "+replay", "+replay+mcmc"))
 NETS = ("mlp", "vit", "causal")
+PRIORITIES = ("weight", "density", "uniform")
 
 
 def _option(default: Any, text: str) -> Any:
@@ -56,23 +60,24 @@ class Options:
     mcmc_interval: int = _option(5, "I: steps between explorations")
     mcmc_steps: int = _option(5, "L: kernel steps per exploration")
 
-    device: str = _option("auto", "auto, cpu, cuda, cuda:1, mps")
+    device: str = _option("auto", "auto, cpu, cuda, cuda:1")
     eval_interval: int = _option(250, "steps between the evaluations of the curve; 0 for none")
     eval_samples: int = _option(512, "samples of each of them")
     final_samples: int = _option(4096, "samples of the evaluation at the end; 0 for none")
     log_interval: int = _option(10, "steps between metric records")
     checkpoint_interval: int = _option(500, "steps between checkpoints")
+    checkpoint_minutes: float = _option(5.0, "longest time between checkpoints, however few steps were made")
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UnknownNameError("method", self.method, METHODS)
-        if self.net not in (*NETS, "custom"):
-            raise UnknownNameError("net", self.net, NETS)
+        for name, known in _NAMES.items():
+            value = getattr(self, name)
+            if value not in known and (name, value) != ("net", "custom"):
+                raise UnknownNameError(name, value, known)
         for name, low, high, kind in _RANGES:
             value = getattr(self, name)
             good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
             good = good and (kind is float or isinstance(value, int)) and low <= value <= high
-            if value is not None and not good:
+            if not good and not (value is None and name in _MAY_BE_NONE):
                 raise InvalidArgumentError(f"{name} is {value!r}; choose {_range_text(kind, low, high)}")
 
     @property
@@ -105,6 +110,14 @@ def option_help(name: str) -> str:
 
 
 _INF = float("inf")
+_NAMES: dict[str, tuple[str, ...]] = {
+    "method": METHODS,
+    "net": NETS,
+    "order": ("auto", *ORDERS),
+    "kernel": ("auto", *KERNELS),
+    "priority": PRIORITIES,
+}
+_MAY_BE_NONE = ("width", "log_z_init")
 _RANGES: tuple[tuple[str, float, float, type], ...] = (
     ("steps", 1, _INF, int),
     ("seed", 0, 2**63 - 1, int),
@@ -132,6 +145,7 @@ _RANGES: tuple[tuple[str, float, float, type], ...] = (
     ("final_samples", 0, _INF, int),
     ("log_interval", 1, _INF, int),
     ("checkpoint_interval", 1, _INF, int),
+    ("checkpoint_minutes", 0, _INF, float),
 )
 
 

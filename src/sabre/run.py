@@ -150,7 +150,8 @@ def load(
     `target` is needed only for functions that cannot be imported by name, `net` only for networks of your own.
     """
     directory = RunDirectory(run_dir)
-    if directory.exists() and not holds_checkpoint(directory):
+    _require_run(directory)
+    if not holds_checkpoint(directory):
         raise RunDirectoryError(
             f"the run in {directory.path} has no checkpoint yet; wait for its first one, or train it again"
         )
@@ -163,12 +164,23 @@ def holds_checkpoint(directory: RunDirectory) -> bool:
     return any(directory.checkpoints.glob("step-*"))
 
 
-def open_state(
-    directory: RunDirectory, *, target: AbstractTarget | None, net: nn.Module | None, device: str | None
-) -> TrainingState:
-    """The run in a directory, restored from its newest checkpoint that can be trusted."""
+def _require_run(directory: RunDirectory) -> None:
     if not directory.exists():
         raise RunDirectoryError(f"{directory.path} holds no run (it has no config.yaml); check the path")
+    if directory.read_config().keys() != {"target", "options"}:
+        raise RunDirectoryError(f"{directory.config_path} is not that of a run (target, options); check the path")
+
+
+def open_state(
+    directory: RunDirectory,
+    *,
+    target: AbstractTarget | None,
+    net: nn.Module | None,
+    device: str | None,
+    going_on: bool = False,
+) -> TrainingState:
+    """The run in a directory, restored from its newest checkpoint that can be trusted; `going_on` to train further."""
+    _require_run(directory)
     config = directory.read_config()
     options = Options().replace(config["options"] | ({} if device is None else {"device": device}))
     if target is None:
@@ -181,7 +193,7 @@ def open_state(
     if options.net == "custom" and net is None:
         raise RunDirectoryError(f"{directory.path} was trained with a network of your own; pass it again as net=...")
     state = TrainingState(target, options, net)
-    checkpoint = latest_checkpoint(directory.checkpoints, _warn)
+    checkpoint = latest_checkpoint(directory.checkpoints, _warn, set_aside=going_on)
     if checkpoint is not None:
         state.restore(checkpoint)
     return state

@@ -69,13 +69,18 @@ def resume(
     if not directory.exists():
         raise RunDirectoryError(f"{directory.path} holds no run (it has no config.yaml); check the path")
     with directory.lock():
-        state = open_state(directory, target=target, net=net, device=None)
+        state = open_state(directory, target=target, net=net, device=None, going_on=True)
         directory.truncate_metrics(state.step)
         return _train(state, directory, time_limit, progress)
 
 
 def _refuse_another_run(directory: RunDirectory) -> None:
     """A start that failed before its first checkpoint is no run yet: its directory may be used again."""
+    if directory.is_foreign():
+        raise RunDirectoryError(
+            f"{directory.path} holds files of something else under the names that a run needs (config.yaml, "
+            "metrics.jsonl, checkpoints, ...); choose another directory"
+        )
     if holds_checkpoint(directory):
         raise RunDirectoryError(
             f"{directory.path} holds a run already; go on with it (sabre.resume, --resume) or choose another directory"
@@ -84,6 +89,8 @@ def _refuse_another_run(directory: RunDirectory) -> None:
 
 def _train(state: TrainingState, directory: RunDirectory | None, time_limit: str | float | None, progress: bool) -> Run:
     seconds = parse_duration(time_limit) if isinstance(time_limit, str) else time_limit
+    if seconds is not None and not seconds >= 0:
+        raise InvalidArgumentError(f"time_limit is {time_limit!r}; give seconds, or a duration such as 90s, 10m or 2h")
     source_commit()  # before anybody can change the source under a long run
     with ProgressDisplay(state.options.steps, state.step, enabled=progress) as display:
         loop = TrainingLoop(state, directory, display)

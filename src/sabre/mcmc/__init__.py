@@ -8,7 +8,7 @@ from sabre.mcmc.gibbs import Gibbs
 from sabre.mcmc.hamming import HammingBall
 from sabre.mcmc.registry import KERNELS, make_kernel
 from sabre.mcmc.run import ChainResult, advance, run
-from sabre.mcmc.swendsen_wang import SwendsenWang
+from sabre.mcmc.swendsen_wang import SwendsenWang, require_ferromagnet
 
 __all__ = [
     "KERNELS",
@@ -25,6 +25,7 @@ __all__ = [
     "init",
     "integrated_time",
     "make_kernel",
+    "require_ferromagnet",
     "run",
     "step",
 ]

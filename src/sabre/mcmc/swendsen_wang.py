@@ -13,7 +13,7 @@ from sabre.mcmc.heat_bath import heat_bath
 from sabre.noise import NoiseLike
 from sabre.targets import AbstractTarget, Pairwise
 
-__all__ = ["SwendsenWang"]
+__all__ = ["SwendsenWang", "require_ferromagnet"]
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class SwendsenWang:
     """
 
     def propose(self, x: Int[Tensor, "chains dim"], target: AbstractTarget, noise: NoiseLike) -> Proposal:
-        model = _ferromagnet(target)
+        model = require_ferromagnet(target)
         neighbour, _, edge = (table.to(x.device) for table in model.neighbours)
         open_edge = noise.bernoulli(_bond_probability(x, model))
         root = connected_components(open_edge, neighbour, edge)
-        return Proposal(_colour(x, root, model.field, noise).gather(1, root), rejection_free=True)
+        return Proposal(_colour(x, root, model.field.to(x.device), noise).gather(1, root), rejection_free=True)
 
 
-def _ferromagnet(target: AbstractTarget) -> Pairwise:
-    """The couplings and fields of the target, if Swendsen-Wang can sample it."""
+def require_ferromagnet(target: AbstractTarget) -> Pairwise:
+    """The couplings and fields of the target, if Swendsen-Wang can sample it; an error that says why if it cannot."""
     model = target.pairwise
     if model is None:
         raise InvalidArgumentError(
@@ -49,8 +49,9 @@ def _ferromagnet(target: AbstractTarget) -> Pairwise:
 
 def _bond_probability(x: Int[Tensor, "chains dim"], model: Pairwise) -> Float[Tensor, "chains edges"]:
     """(1 - exp(-coupling)) 1[x_i = x_j]"""
-    equal = x.index_select(1, model.edges[:, 0]) == x.index_select(1, model.edges[:, 1])
-    return equal * -torch.expm1(-model.coupling.double())
+    edges = model.edges.to(x.device)
+    equal = x.index_select(1, edges[:, 0]) == x.index_select(1, edges[:, 1])
+    return equal * -torch.expm1(-model.coupling.double().to(x.device))
 
 
 def _colour(

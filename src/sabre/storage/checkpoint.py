@@ -33,6 +33,7 @@ _KEPT = 2
 _STATE = "state.json"
 _TENSORS = ".safetensors"
 _TEMPORARY = ".tmp-"
+_DAMAGED = "damaged-"
 _NAME = re.compile(r"step-(\d{9,})(\.old)?")
 
 
@@ -92,14 +93,24 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path} is not a checkpoint of sabre ({error!r}); use another checkpoint") from error
 
 
-def latest_checkpoint(root: Path, warn: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint in `root` that verifies, None if there is none; `warn` hears of each that is refused."""
+def latest_checkpoint(root: Path, warn: Callable[[str], None], *, set_aside: bool = False) -> Checkpoint | None:
+    """The newest checkpoint in `root` that verifies, None if there is none; `warn` hears of each that is refused.
+
+    A run that goes on from an older one has those that were refused `set_aside` under another name, so that they do
+    not count among the checkpoints that are kept.
+    """
     candidates = _candidates(root)
+    refused: list[Path] = []
     for path in candidates:
         try:
-            return load_checkpoint(path)
+            found = load_checkpoint(path)
         except CheckpointError as error:
             warn(f"{error}. Trying the checkpoint before it")
+            refused.append(path)
+            continue
+        for damaged in refused if set_aside else ():
+            damaged.rename(damaged.with_name(f"{_DAMAGED}{uuid.uuid4().hex}-{damaged.name}"))
+        return found
     if candidates:
         raise CheckpointError(
             f"none of the {len(candidates)} checkpoints in {root} can be trusted; restore one from a copy or start "

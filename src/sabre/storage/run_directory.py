@@ -32,6 +32,16 @@ class RunDirectory:
         """Whether a run has been started here."""
         return self.config_path.is_file()
 
+    def is_foreign(self) -> bool:
+        """Whether files that a run would replace are here, and no run of sabre has written them."""
+        if self.exists():
+            try:
+                return self.read_config().keys() != {"target", "options"}
+            except RunDirectoryError:
+                return True
+        named = (self.metrics_path, self.checkpoints, self.results_path, self.report_path)
+        return any(path.exists() for path in named)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run for this process. The system lets go of it when the process ends, however it ends."""

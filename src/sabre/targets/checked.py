@@ -1,6 +1,7 @@
 """A target that checks and counts every evaluation of another one."""
 
 import functools
+import math
 from typing import Any
 
 import torch
@@ -28,21 +29,30 @@ class CheckedTarget(AbstractTarget):
         self.dim = target.dim
         self.num_categories = target.num_categories
         self.num_evaluations = 0
+        self.has_seen_allowed = False
 
     def __repr__(self) -> str:
         return f"CheckedTarget({self._target!r})"
 
     def log_density(self, x: Int[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
         self.num_evaluations += len(x)
-        return guarded_log_density(self._target.log_density, f"{type(self._target).__name__}.log_density", x)
+        value = guarded_log_density(self._target.log_density, f"{type(self._target).__name__}.log_density", x)
+        self.has_seen_allowed = self.has_seen_allowed or bool((value > -torch.inf).any())
+        return value
 
     def check_support(self, x: Int[Tensor, "batch dim"]) -> None:
-        """Refuse a batch of states that are all forbidden: nothing can be learnt from it."""
-        if len(x) and (self.log_density(x) == -torch.inf).all():
-            raise TargetError(
-                f"the log density of {self._target!r} is -inf on all {len(x)} states of a batch, e.g. "
-                f"x = {abbreviated(x[0])}; allow some states, or replace -inf by a finite penalty"
-            )
+        """Refuse a target of which no state that was ever evaluated, nor any of `x`, is allowed.
+
+        Where the space is small enough to be enumerated, one allowed state anywhere is enough.
+        """
+        if self.has_seen_allowed or (self.log_density(x) > -torch.inf).any():
+            return
+        if self.is_enumerable and self.log_z_exact != -math.inf:
+            return
+        raise TargetError(
+            f"the log density of {self._target!r} is -inf on all {self.num_evaluations} states that were tried, e.g. "
+            f"x = {abbreviated(x[0])}; allow some states, or replace -inf by a finite penalty"
+        )
 
     def site_log_density(
         self, x: Int[Tensor, "batch dim"], site: Int[Tensor, " batch"]

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from sabre.errors import InvalidArgumentError, UnknownNameError
+from sabre.errors import InvalidArgumentError
 from sabre.evaluation import has_cluster_moves
-from sabre.mcmc import KERNELS, Categorical, HammingBall, Kernel, SwendsenWang, make_kernel
+from sabre.mcmc import HammingBall, Kernel, make_kernel, require_ferromagnet
 from sabre.networks import MLP, AllSites, CausalNetwork, LocalFieldLogits, Network, StateNetwork, ViT
 from sabre.noise import Noise
 from sabre.options import Options
-from sabre.processes import ORDERS, Blocks, MaskedDiffusion, Schedule, make_order
+from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
 from sabre.targets import AbstractTarget
 from sabre.training.experience import ExperiencePlan
 
@@ -36,8 +36,6 @@ def build_sampler(target: AbstractTarget, options: Options, device: torch.device
     order_name = options.order
     if order_name == "auto":
         order_name = "raster" if options.net == "causal" else "random"
-    if order_name not in ORDERS:
-        raise UnknownNameError("order", order_name, ["auto", *ORDERS])
     process = MaskedDiffusion(blocks, make_order(order_name, blocks.layout), _schedule("schedule", options.schedule))
     network = _network(target, options, blocks, order_name, custom).to(device)
     eval_process = process.with_schedule(_schedule("eval_schedule", options.eval_schedule))
@@ -134,12 +132,17 @@ def _schedule(name: str, text: str) -> Schedule:
 
 
 def _kernel(target: AbstractTarget, options: Options) -> Kernel:
-    if options.kernel == "auto":
-        if has_cluster_moves(target):
-            return SwendsenWang()
-        return HammingBall(options.hamming_radius) if target.num_categories == 2 else Categorical()
-    if options.kernel == "hamming":
-        return HammingBall(options.hamming_radius)
-    if options.kernel not in KERNELS:
-        raise UnknownNameError("kernel", options.kernel, ["auto", *KERNELS])
-    return make_kernel(options.kernel)
+    """The kernel of that name, if it can reach every state of this target."""
+    name = options.kernel
+    if name == "auto":
+        name = "swendsen-wang" if has_cluster_moves(target) else "hamming"
+    if name == "swendsen-wang":
+        require_ferromagnet(target)
+    if name != "hamming":
+        return make_kernel(name)
+    if target.num_categories == 2 and options.hamming_radius % 2 == 0:
+        raise InvalidArgumentError(
+            f"hamming_radius is {options.hamming_radius}: with two categories an even number of flips keeps the parity "
+            "of the sum, and half of the states are never reached; choose an odd radius"
+        )
+    return HammingBall(options.hamming_radius)

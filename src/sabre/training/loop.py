@@ -25,18 +25,21 @@ class TrainingLoop:
         self.records: list[dict[str, Any]] = [] if directory is None else directory.read_metrics()
         self._truth: TrueSamples | None = None
         self._saved_step = state.step if state.step else -1
+        self._saved_at = 0.0
 
     def run(self, time_limit: float | None) -> int | None:
         """Train; returns the number of the signal that ended it early, if one did."""
         state, deadline = self.state, _Deadline(time_limit)
+        began, before = time.monotonic(), state.seconds
+        self._saved_at = began
         if not state.has_begun:
             state.begin()
         with StopSignal() as stop:
             while not state.is_finished and stop.received is None and not deadline.has_passed():
-                began = time.monotonic()
                 outcome = self._advance()
-                state.seconds += time.monotonic() - began
-                self._after_step(outcome)
+                now = time.monotonic()
+                state.seconds = before + now - began
+                self._after_step(outcome, now)
             self.save()
             return stop.received
 
@@ -51,18 +54,18 @@ class TrainingLoop:
         try:
             return self.state.advance()
         except NonFiniteError as error:
-            self.save()
             raise NonFiniteError(f"step {self.state.step + 1}: {error}") from error
 
-    def _after_step(self, outcome: StepOutcome) -> None:
+    def _after_step(self, outcome: StepOutcome, now: float) -> None:
         state, options = self.state, self.state.options
         is_last = state.is_finished
         if is_last or state.step % options.log_interval == 0:
             self._record(_training_record(state, outcome))
         if options.eval_interval and (is_last or state.step % options.eval_interval == 0):
             self._record(self._evaluation_record())
-        if state.step % options.checkpoint_interval == 0:
+        if state.step % options.checkpoint_interval == 0 or now - self._saved_at >= 60 * options.checkpoint_minutes:
             self.save()
+            self._saved_at = now
 
     def _record(self, record: dict[str, Any]) -> None:
         self.records.append(record)

@@ -6,10 +6,9 @@ from torch import Tensor
 
 from sabre.errors import UnknownNameError
 from sabre.noise import NoiseLike
+from sabre.options import PRIORITIES
 
-__all__ = ["PRIORITIES", "ReplayBuffer", "priority_of"]
-
-PRIORITIES = ("weight", "density", "uniform")
+__all__ = ["ReplayBuffer", "priority_of"]
 
 
 def priority_of(

@@ -57,10 +57,10 @@ class TrainingState:
         return self.checked.num_evaluations
 
     def begin(self) -> None:
-        """What comes before the first step: a check that the target allows anything, and the first of the buffer."""
+        """What comes before the first step: the first of the buffer, and a check that the target allows anything."""
         x = self.noises["rollout"].integers(self.target.num_categories, (self.options.batch_size, self.target.dim))
-        self.checked.check_support(x)
         prefill(self.experience, beta=self.beta)
+        self.checked.check_support(x)
         self.has_begun = True
 
     def advance(self) -> StepOutcome:

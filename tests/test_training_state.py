@@ -1,0 +1,116 @@
+"""What a training state makes of its options: log Z and its carry, rates, schedules, the plan."""
+
+import math
+
+import pytest
+
+import sabre
+from sabre.mcmc import SwendsenWang
+from sabre.objectives import OBJECTIVES
+from sabre.processes import Schedule
+from sabre.targets import Ising, Potts
+from sabre.training import ExperiencePlan, TrainingState
+from small import UserNet
+
+SMALL = {"steps": 6, "batch_size": 5, "width": 8, "depth": 1, "heads": 2, "buffer_size": 30, "prefill": 2}
+TARGET = Ising(4, 0.6, field=0.3)
+
+
+def state_of(target=TARGET, **options):
+    return TrainingState(target, sabre.Options(**SMALL | options))
+
+
+def log_z(state):
+    return float(state.learner.log_z.detach())
+
+
+def test_log_z_starts_at_that_of_the_uniform_law_unless_told_otherwise():
+    assert log_z(state_of()) == pytest.approx(16 * math.log(2), abs=1e-12)
+    assert log_z(state_of(Potts(2, 3, 1.0))) == pytest.approx(4 * math.log(3), abs=1e-12)
+    assert log_z(state_of(log_z_init=0.0)) == 0.0
+    assert log_z(state_of(log_z_init=-3.5)) == -3.5
+
+
+@pytest.mark.parametrize("off_to_on", [1.0, 0.5])
+def test_log_z_is_carried_along_by_its_derivative(off_to_on):
+    """log Z(beta') - log Z(beta) = (beta' - beta) E[log density], by the last on-policy batch."""
+    state = state_of(off_to_on=off_to_on, anneal=0.5, log_z_learning_rate=0.0)
+    state.begin()
+    betas = [0.0, 1 / 3, 2 / 3, 1.0, 1.0, 1.0, 1.0]
+    expected = backwards = log_z(state)
+    for step in range(6):
+        outcome = state.advance()
+        if state.experience.plan.is_on_policy(step):
+            mean = float(outcome.batch.log_density.mean())
+        expected += (betas[step + 1] - betas[step]) * mean
+        backwards -= (betas[step + 1] - betas[step]) * mean
+        assert log_z(state) == pytest.approx(expected, abs=1e-9)
+    assert abs(log_z(state) - backwards) > 0.1
+
+
+def test_log_z_stays_where_the_carry_is_off():
+    state = state_of(anneal=0.5, log_z_learning_rate=0.0, carry_log_z=False)
+    state.begin()
+    before = log_z(state)
+    for _ in range(3):
+        state.advance()
+        assert log_z(state) == before
+
+
+def test_options_reach_the_learner_each_in_its_place():
+    options = {"learning_rate": 0.003, "log_z_learning_rate": 0.07, "weight_decay": 0.01, "grad_clip": 0.6, "drop": 0.4}
+    state = state_of(**options, method="lv+replay", decay=1.0)
+    learner = state.learner
+    network, last = learner._optimiser.param_groups
+    assert (network["lr"], last["lr"], network["weight_decay"], last["weight_decay"]) == (0.003, 0.07, 0.01, 0.0)
+    assert (learner.grad_clip, learner.drop, learner.objective) == (0.6, 0.4, OBJECTIVES["lv"])
+    assert len(last["params"]) == 1
+    assert last["params"][0] is learner.log_z
+    state.begin()
+    for step in range(3):
+        state.advance()
+        factor = 0.5 * (1 + math.cos(math.pi * step / 6))
+        assert (network["lr"], last["lr"]) == pytest.approx((0.003 * factor, 0.07 * factor), rel=1e-12)
+
+
+def test_options_reach_the_plan_each_in_its_place():
+    numbers = {"off_to_on": 3.0, "mcmc_ratio": 0.7, "mcmc_interval": 11, "mcmc_steps": 13}
+    plan = state_of(**numbers, priority="density").experience.plan
+    assert plan == ExperiencePlan(5, 3.0, 30, "density", SwendsenWang(), 0.7, 11, 13, 2)
+    assert state_of(method="tb+replay", **numbers).experience.plan.kernel is None
+    assert state_of(method="tb", **numbers).experience.plan.off_to_on == 0
+
+
+def test_training_and_evaluation_have_their_own_schedule_and_share_the_rest():
+    state = state_of(schedule="2-3", eval_schedule="1", block="1", order="random")
+    sampler = state.sampler
+    assert (sampler.process.schedule, sampler.eval_process.schedule) == (Schedule(2, 3), Schedule(1, 1))
+    assert sampler.process.order is sampler.eval_process.order
+    assert sampler.process.blocks is sampler.eval_process.blocks
+    assert state.experience.process is sampler.process
+
+
+class Watched(UserNet):
+    """Writes down how many sites of the states that it is asked about carry the mask."""
+
+    def __init__(self):
+        super().__init__(4, 2)
+        self.seen = set()
+
+    def forward(self, state):
+        self.seen |= set((state == 2).sum(1).tolist())
+        return super().forward(state)
+
+
+def test_training_walks_with_its_schedule_evaluation_and_samples_with_the_other():
+    quiet = SMALL | {"steps": 1, "method": "tb", "block": "1", "order": "random", "schedule": "2", "eval_interval": 0}
+    for evaluated in (lambda run: run.sample(3), lambda run: run.evaluate(8)):
+        net = Watched()
+        run = sabre.train(Ising(2, 0.5), net=net, options=sabre.Options(**quiet), progress=False)
+        assert net.seen == {4, 2}
+        evaluated(run)
+        assert net.seen == {4, 3, 2, 1}
+    net = Watched()
+    options = sabre.Options(**quiet | {"eval_interval": 1, "eval_samples": 8})
+    sabre.train(Ising(2, 0.5), net=net, options=options, progress=False)
+    assert net.seen == {4, 3, 2, 1}
