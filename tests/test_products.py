@@ -1,5 +1,7 @@
 """The fast routes of products, attention and ELU: their values and gradients are those of PyTorch's own."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -59,11 +61,24 @@ def test_float32_products_have_full_precision():
     assert float((halved - exact).abs().max()) > 2e-2
 
 
-def test_elu_is_right_at_both_ends_and_refuses_to_overwrite_its_argument():
-    x = torch.tensor([-torch.inf, -1e4, -90.0, -1e-3, 0.0, 1e-3, 90.0, 1e4, torch.inf])
+ENDS = [-torch.inf, -1e4, -90.0, -1e-3, 0.0, 1e-3, 90.0, 1e4, torch.inf]
+
+
+def test_elu_is_right_at_both_ends():
+    x = torch.tensor(ENDS)
     assert torch.allclose(products.elu(x), nn.functional.elu(x), atol=3e-7)
+
+
+def test_elu_in_binary_units_is_elu_and_refuses_to_overwrite_its_argument():
+    c = math.log2(math.e)
+    x = torch.tensor(ENDS)
+    assert torch.allclose(products.binary_elu(c * x) / c, nn.functional.elu(x), atol=3e-7)
     with pytest.raises(AssertionError, match="read again"):
-        products.elu(x, out=x)
+        products.binary_elu(x, out=x)
+    x = drawn(50, seed=3).requires_grad_()
+    nn.functional.elu(x).sum().backward()
+    slope = products.binary_elu_backward_(torch.ones(50, dtype=x.dtype), products.binary_elu(c * x.detach()))
+    assert torch.allclose(slope, x.grad, atol=1e-12)
 
 
 def mlp_state(depth, tokens=5, vocabulary=3):
@@ -71,13 +86,14 @@ def mlp_state(depth, tokens=5, vocabulary=3):
     return randomised(StateNetwork(module, vocabulary, 10**6))
 
 
+@pytest.mark.parametrize("vocabulary", [2, 3])
 @pytest.mark.parametrize("schedule", [[1, 1, 1, 1, 1], [2, 1, 2], [5], [1, 3, 1]])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_an_mlp_along_a_trajectory_is_the_mlp_state_by_state(depth, schedule):
+def test_an_mlp_along_a_trajectory_is_the_mlp_state_by_state(depth, schedule, vocabulary):
     """The shortcut (chunks of whole trajectories) against masked states one by one: log p and gradients."""
-    network, noise = mlp_state(depth), Noise(4)
+    network, noise = mlp_state(depth, vocabulary=vocabulary), Noise(4)
     path = Path(noise.permutation(6, 5), torch.tensor(schedule))
-    tokens = noise.integers(3, (6, 5))
+    tokens = noise.integers(vocabulary, (6, 5))
     every = torch.arange(len(schedule)).expand(6, -1)
     weights = noise.normal((6, len(schedule)))
 
@@ -90,9 +106,10 @@ def test_an_mlp_along_a_trajectory_is_the_mlp_state_by_state(depth, schedule):
     assert agree(differentiated(None), differentiated(every), 1e-10)
 
 
-@pytest.mark.parametrize("schedule", [[1, 1, 1, 1, 1], [2, 1, 2]])
-def test_a_recorded_rollout_has_the_gradient_of_a_second_pass(schedule):
-    network = mlp_state(2)
+@pytest.mark.parametrize("vocabulary", [2, 3])
+@pytest.mark.parametrize("schedule", [[1, 1, 1, 1, 1], [2, 1, 2], [5]])
+def test_a_recorded_rollout_has_the_gradient_of_a_second_pass(schedule, vocabulary):
+    network = mlp_state(2, vocabulary=vocabulary)
     path = Path(Noise(4).permutation(6, 5), torch.tensor(schedule))
     tokens, log_pf = network.rollout(path, Noise(5))
     assert log_pf.requires_grad
@@ -108,3 +125,13 @@ def test_a_recorded_rollout_has_the_gradient_of_a_second_pass(schedule):
     assert not network.rollout(path, Noise(5)).log_pf.requires_grad
     with torch.no_grad():
         assert not network.rollout(path, Noise(5)).log_pf.requires_grad
+
+
+def test_a_gradient_of_weights_that_have_changed_since_the_rollout_is_refused():
+    network = mlp_state(2)
+    path = Path(Noise(4).permutation(6, 5), torch.ones(5, dtype=torch.long))
+    _, log_pf = network.rollout(path, Noise(5))
+    with torch.no_grad():
+        next(network.parameters()).add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        log_pf.sum().backward()

@@ -76,8 +76,8 @@ class Noise:
 
     def categorical(self, logits: Float[Tensor, "batch *rest categories"]) -> Int[Tensor, "batch *rest"]:
         if logits.shape[-1] == 2:
-            gap = logits.detach()[..., 1] - logits.detach()[..., 0]
-            return (self.uniform(gap.shape) < gap.double().sigmoid()).long()
+            first, second = logits.detach().unbind(-1)
+            return (self.uniform(first.shape) < (second - first).double().sigmoid()).long()
         cumulative = logits.detach().double().softmax(-1).cumsum(-1)
         level = self.uniform(logits.shape[:-1]).unsqueeze(-1) * cumulative[..., -1:]
         return (cumulative <= level).sum(-1)

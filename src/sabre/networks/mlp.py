@@ -48,13 +48,5 @@ class MLP(nn.Module):
         return follow(self._layers(), self.vocabulary, tokens, path)
 
     def _layers(self) -> list[tuple[Tensor, Tensor]]:
-        """(weight, bias) of every layer; in the place of the first one (change, base).
-
-        W_1 one_hot(state) + b_1 = base + sum over the revealed tokens t of change[t, value], with base what the
-        masked state gives and change[t, v] = W_1[:, (t, v)] - W_1[:, (t, mask)].
-        """
-        columns = self.first.weight.t().contiguous().unflatten(0, (self.num_tokens, self.vocabulary + 1))
-        masked = columns[:, -1]
-        first = (columns[:, :-1] - masked.unsqueeze(1)).flatten(0, 1), masked.sum(0) + self.first.bias
-        rest = [layer for layer in (*self.hidden, self.out) if isinstance(layer, Linear)]
-        return [first, *((layer.weight, layer.bias) for layer in rest)]
+        layers = (self.first, *self.hidden, self.out)
+        return [(layer.weight, layer.bias) for layer in layers if isinstance(layer, Linear)]

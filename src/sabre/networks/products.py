@@ -11,17 +11,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-__all__ = ["attention", "elu", "linear", "matmul"]
+__all__ = ["LOG2_E", "attention", "binary_elu", "binary_elu_backward_", "elu", "linear", "matmul"]
 
 Grads = tuple[Tensor | None, ...]
+LOG2_E = 1 / math.log(2)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """W x + b, with a gradient."""
-    if not _has_onednn(x.device.type, x.dtype):
-        return nn.functional.linear(x, weight, bias)
     if not torch.is_grad_enabled():
         return _linear(x, weight, bias)
+    if not _has_onednn(x.device.type, x.dtype):
+        return nn.functional.linear(x, weight, bias)
     out: Tensor = _Product.apply(x, weight, bias)
     return out
 
@@ -53,22 +54,28 @@ def attention(
     return out.unflatten(0, (-1, heads))
 
 
-def elu(x: Tensor, out: Tensor | None = None) -> Tensor:
-    """max(x, min(e^x, 1) - 1), with a gradient unless it is written to `out`, which must not be x itself.
+def elu(x: Tensor) -> Tensor:
+    """max(x, e^min(x, 0) - 1), with a gradient.
 
-    e^x = 1 / sigmoid(-x) - 1: the kernel of the logistic function is several times faster than that of expm1, and
-    the error is one of rounding.
+    The kernel of exp2 is several times faster than those of exp and expm1, and the error is one of rounding.
     """
-    if out is not None or not torch.is_grad_enabled():
-        return _elu(x, out)
+    if not torch.is_grad_enabled():
+        return _elu(x)
     result: Tensor = _ELU.apply(x)
     return result
 
 
-def elu_backward(grad: Tensor, result: Tensor) -> Tensor:
-    """The gradient of ELU from its result."""
-    out: Tensor = torch.ops.aten.elu_backward(grad, 1, 1, 1, True, result)
-    return out
+def binary_elu(y: Tensor, out: Tensor | None = None) -> Tensor:
+    """c ELU(y / c) with c = log2(e), where e^(y/c) = 2^y. No gradient. `out` must not be y itself."""
+    assert out is not y, "y is read again after the first write"
+    below = torch.clamp_max(y, 0, out=out).exp2_()
+    below = torch.add(_minus_log2_e(y.device, y.dtype), below, alpha=LOG2_E, out=below)
+    return torch.maximum(y, below, out=below)
+
+
+def binary_elu_backward_(grad: Tensor, result: Tensor) -> Tensor:
+    """Multiply a gradient, in its place, by the derivative of `binary_elu`: 1 + min(result, 0) / c."""
+    return torch.ops.aten.elu_backward.grad_input(grad, LOG2_E, 1, 1 / LOG2_E, True, result, grad_input=grad)
 
 
 class _Product(torch.autograd.Function):
@@ -116,20 +123,24 @@ class _Attention(torch.autograd.Function):
 class _ELU(torch.autograd.Function):
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
-        out = _elu(x, None)
+        out = _elu(x)
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
     def backward(ctx: torch.autograd.function.FunctionCtx, *grads: Tensor) -> Tensor:
         (out,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return elu_backward(grads[0], out)
+        grad: Tensor = torch.ops.aten.elu_backward(grads[0], 1, 1, 1, True, out)
+        return grad
 
 
-def _elu(x: Tensor, out: Tensor | None) -> Tensor:
-    assert out is not x, "x is read again after the first write"
-    below = torch.neg(x, out=out).sigmoid_().reciprocal_().sub_(2).clamp_max_(0)
-    return torch.maximum(x, below, out=below)
+def _elu(x: Tensor) -> Tensor:
+    return torch.maximum(x, torch.clamp_max(x, 0).mul_(LOG2_E).exp2_().sub_(1))
+
+
+@functools.cache
+def _minus_log2_e(device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(-LOG2_E, dtype=dtype, device=device)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
