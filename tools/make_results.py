@@ -49,7 +49,7 @@ ENTRIES: dict[str, Callable[[], Entry]] = {
     "gmm40-d16-tb": _paper("paper/gmm40-d16", "tb", (-1.29, 14.99)),
     "manywell-d32-tb+replay": _paper("paper/manywell-d32", "tb+replay", (19.80, 20.93)),
     "ising16-critical-causal-seed0": _ising(0.4407, 3000, 0, (238.48, 238.80)),
-    **{f"ising16-low-causal-seed{seed}": _ising(0.6, 2000, seed, (310.43, 310.55)) for seed in (0, 1, 2)},
+    **{f"ising16-low-causal-seed{seed}": _ising(0.6, 4000, seed, (310.43, 310.55)) for seed in (0, 1, 2)},
     **{f"ising16-lower-causal-seed{seed}": _ising(1.2, 2000, seed, (615.07, 615.12)) for seed in (0, 1, 2)},
 }
 
