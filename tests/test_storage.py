@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from forking import exit_status, forked
 from sabre.errors import InvalidArgumentError, RunDirectoryError
 from sabre.storage import RunDirectory, StopSignal, parse_duration, provenance, source_commit
+from sabre.storage.provenance import commit_of
 
 
 def test_a_lock_is_held_across_processes_and_dies_with_its_holder(tmp_path):
@@ -169,3 +171,25 @@ def test_durations():
     for text in ("", "ten", "10x", "-5m", "0", "1m30", "nan", "inf", "1e3"):
         with pytest.raises(InvalidArgumentError, match="is not understood"):
             parse_duration(text)
+
+
+def test_a_commit_is_dirty_when_the_package_has_changed_and_not_when_something_else_has(tmp_path):
+    def git(*arguments):
+        name = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *name, *arguments], check=True, capture_output=True)
+
+    package = tmp_path / "package"
+    package.mkdir()
+    file = package / "code.py"
+    file.write_text("x = 1\n")
+    git("init")
+    assert commit_of(file, package) is None
+    git("add", ".")
+    git("commit", "--message", "first")
+    clean = commit_of(file, package)
+    assert clean is not None
+    assert len(clean) == 40
+    (tmp_path / "results.json").write_text("{}")
+    assert commit_of(file, package) == clean
+    file.write_text("x = 2\n")
+    assert commit_of(file, package) == f"{clean}-dirty"

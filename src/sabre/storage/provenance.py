@@ -66,14 +66,20 @@ def _version() -> str:
 
 @functools.cache
 def source_commit() -> str | None:
-    """The commit of the source tree that this file is tracked in, with `-dirty` if there are changes; else None.
+    """The commit of the source tree that this file is tracked in, with `-dirty` if the package differs from it.
 
-    Asked once per process: what counts is the source that was imported.
+    None where it is not tracked. Asked once per process: what counts is the source that was imported.
     """
-    here = Path(__file__)
-    if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
+    return commit_of(Path(__file__), Path(__file__).parents[1])
+
+
+def commit_of(file: Path, package: Path) -> str | None:
+    """The commit that `file` is tracked in, with `-dirty` if anything in the folder `package` has changed since."""
+    if _git(file.parent, "ls-files", "--error-unmatch", file.name) is None:
         return None
-    return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    commit = _git(package, "rev-parse", "HEAD")
+    changed = _git(package, "status", "--porcelain", "--", ".")
+    return commit if commit is None or changed is None else f"{commit}-dirty"
 
 
 def _git(directory: Path, *arguments: str) -> str | None:
