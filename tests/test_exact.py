@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -76,6 +77,19 @@ def test_closed_form_log_z_is_that_of_the_enumeration(target):
 @pytest.mark.parametrize("coupling", [1e-9, 0.01, math.log(1 + 2**0.5) / 2, 3.0, 40.0, -0.4, -40.0])
 def test_kaufman_is_stable_at_every_temperature(coupling):
     assert kaufman_log_z(4, coupling) == pytest.approx(log_normaliser(Ising(4, coupling)), rel=1e-12)
+
+
+def test_kaufman_is_a_smooth_convex_function_at_every_size():
+    """log Z(K) has the slope 2 L^2 tanh(K) at most and is convex; terms that cancel must not make it NaN."""
+    grid = [0.005 * k for k in range(1, 120)]
+    for size in (7, 8, 12, 16, 24, 32, 64):
+        values = np.array([kaufman_log_z(size, coupling) for coupling in grid])
+        assert np.isfinite(values).all()
+        slopes = np.diff(values) / 0.005
+        assert (np.diff(slopes) > 0).all()
+        assert slopes[0] == pytest.approx(2 * size**2 * 0.0075, rel=1e-2)
+        assert slopes[-1] < 2 * size**2
+    assert kaufman_log_z(16, 1e-310) == 256 * math.log(2)
 
 
 def test_kaufman_in_its_limits():
