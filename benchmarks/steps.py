@@ -198,7 +198,7 @@ def main() -> None:
     if arguments.only in (None, "memory"):
         results["memory"] = {str(steps): in_own_process(f"memory {steps}", (1, 1))["peak_gb"] for steps in STEPS}
         print("peak memory of the ViT by steps per trajectory: ", results["memory"])
-    results["provenance"] = provenance(0, sys.argv, time.monotonic() - began, 0)
+    results["provenance"] = provenance(sys.argv) | {"wall_clock_s": time.monotonic() - began}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
 

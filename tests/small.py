@@ -87,7 +87,7 @@ def _networks(
         "vit": (single, _state(ViT(layout, c, noise, width=8, depth=2, heads=2), c)),
         "vit-deep": (single, _state(ViT(layout, c, noise, width=8, depth=3, heads=1), c)),
         "vit-shallow": (single, _state(ViT(layout, c, noise, width=8, depth=1, heads=2), c)),
-        "user": (single, _state(AllSites(UserNet(n, c)), c)),
+        "user": (single, _state(AllSites(UserNet(n, c), c), c)),
         "causal": (single, causal(single, False, True)),
         "causal-relative": (single, causal(single, False, False)),
         "causal-informed": (single, causal(single, True, True)),

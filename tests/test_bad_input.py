@@ -2,16 +2,21 @@
 
 import os
 import signal
+import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
+import torch
 
+import sabre
 from forking import forked
 from sabre.cli.main import main
+from sabre.errors import InvalidArgumentError
 from sabre.storage import RunDirectory
+from sabre.targets import Ising
 
 NETWORK = "--width 8 --depth 1 --heads 1"
 TINY = f"--steps 4 --batch-size 8 --prefill 1 --eval-interval 0 --final-samples 16 --quiet {NETWORK}"
@@ -54,7 +59,9 @@ FAULTY = {
     "forbidden": ("return x.sum(1).double() - float('inf')", ("-inf on all", "finite penalty")),
     "shape": ("return x.double()", ("shape (8, 4) instead of (8,)", ".sum(-1)")),
     "column": ("return x.sum(1, keepdim=True).double()", ("shape (8, 1)", ".squeeze(-1)")),
-    "dtype": ("return x.sum(1)", ("torch.int64", ".float()")),
+    "dtype": ("return x.sum(1)", ("torch.int64", ".double()")),
+    "half": ("return x.sum(1).half()", ("torch.float16", "float32 or float64")),
+    "exit": ("raise SystemExit(3)", ("raised SystemExit: 3", "call it by hand")),
     "exception": ("raise KeyError('lost table')", ("raised KeyError: 'lost table'", "call it by hand")),
     "long_exception": ("raise ValueError('many\\n' * 40)", ("raised ValueError: many", "...")),
     "in_place": ("x[:, 0] = 1; return x.sum(1).double()", ("changed its argument in place", "clone x")),
@@ -156,7 +163,7 @@ LINES = [
     ("train manywell --dim 3", ("dim=3 is odd", "choose 2 or 4")),
     ("train nowhere:f --dim 2 --num-categories 2", ("there is no module 'nowhere'", "PYTHONPATH")),
     ("train os:getcwdd --dim 2 --num-categories 2", ("unknown attribute of module os", "Did you mean")),
-    ("train os.path:join --dim 2", ("num_categories must be given",)),
+    ("train os.path:join --dim 2", ("give num_categories too",)),
     ("train --preset paper/gmm41-d16", ("unknown preset", "'paper/gmm40-d16'")),
     ("train ising --preset paper/gmm40-d16", ("target 'ising' cannot be given with --preset", "leave out one")),
     ("train --size 3 --preset paper/gmm40-d16", ("--size cannot be given with --preset", "target of its own")),
@@ -210,7 +217,7 @@ def test_a_directory_that_holds_another_run_stays_as_it_is(refused):
     refused(f"{ISING} --run-dir r --seed 5", "holds a run already", "--resume", "another directory")
     refused("train r", "r holds a run, it is no target", "add --resume")
     refused("train r --resume --seed 5", "--seed cannot be given with --resume")
-    refused("sample r -n 0 --out x.npz", "n is 0", "at least one")
+    refused("sample r -n 0 --out x.npz", "n=0", "at least 1")
     refused("evaluate r --samples 1", "at least 2")
     assert contents("r") == before
 
@@ -276,3 +283,74 @@ def test_debug_shows_where_an_error_came_from(capsys):
     err = capsys.readouterr().err
     assert "Traceback" in err
     assert "error: unknown target 'isng'" in err
+
+
+class Net(torch.nn.Module):
+    """A network that answers whatever it is told to."""
+
+    def __init__(self, answer, size=1):
+        super().__init__()
+        self.answer, self.weight = answer, torch.nn.Parameter(torch.zeros(size), requires_grad=size > 0)
+
+    def forward(self, state):
+        return self.answer(state)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda state: torch.zeros(*state.shape, 3), r"shape \(8, 16, 3\) for states of shape \(8, 16\)"),
+        (lambda state: torch.zeros(*state.shape), r"floats of shape \(8, 16, 2\)"),
+        (lambda state: torch.zeros(*state.shape, 2, dtype=torch.long), "returned torch.int64"),
+        (lambda state: state.tolist(), "returned list"),
+    ],
+)
+def test_a_network_of_the_wrong_form_is_explained(answer, message):
+    options = sabre.Options(method="tb", batch_size=8, steps=2)
+    with pytest.raises(InvalidArgumentError, match=message):
+        sabre.train(Ising(4, 0.4), net=Net(answer), options=options, progress=False)
+
+
+def test_a_network_without_parameters_is_refused():
+    with pytest.raises(InvalidArgumentError, match="no parameters to train"):
+        sabre.train(Ising(4, 0.4), net=torch.nn.Identity(), progress=False)
+
+
+def test_options_of_the_wrong_type_are_explained():
+    """In a process of its own, where types are not checked at run time."""
+    code = """
+        import sabre
+        for name, value in (("informed", "no"), ("eval_schedule", ""), ("block", 2)):
+            try:
+                sabre.Options(**{name: value})
+            except sabre.SabreError as error:
+                print(error)
+        try:
+            sabre.mcmc.run(lambda x: x, "gibbs")
+        except sabre.SabreError as error:
+            print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    informed, schedule, block, function = done.stdout.splitlines()
+    assert informed == "informed is 'no'; give True or False"
+    assert schedule == "eval_schedule is ''; give text, such as '1'"
+    assert block == "block is 2; give text, such as 'auto'"
+    assert "wrap a function as sabre.Target" in function
+
+
+@pytest.mark.parametrize(
+    ("method", "priority"), [("ce+replay", "density"), ("rkl+replay+mcmc", "uniform"), ("ce+replay+mcmc", "density")]
+)
+def test_a_priority_after_which_nobody_knows_the_law_of_a_batch_is_refused(method, priority):
+    with pytest.raises(InvalidArgumentError, match="follow neither the model nor the target"):
+        sabre.Options(method=method, priority=priority)
+    assert sabre.Options(method="lv+replay+mcmc", priority=priority).priority == priority
+
+
+def test_a_network_of_ones_own_is_given_where_it_is_asked_for():
+    with pytest.raises(InvalidArgumentError, match="a network of your own is missing"):
+        sabre.train(Ising(4, 0.4), net="custom", progress=False)
+
+
+def test_too_much_memory_is_explained(refused):
+    refused(f"{ISING} --run-dir r --buffer-size 99999999999999", "not enough memory", "smaller batch_size, buffer_size")

@@ -1,11 +1,12 @@
 """Algorithm 1 as the paper lists it: what is called in which order, with how many rows, and at what cost."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from sabre.mcmc import Proposal
+from sabre.mcmc import HammingBall, Proposal
 from sabre.networks import Rollout
 from sabre.noise import Noise
 from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
@@ -136,10 +137,10 @@ def test_everything_happens_in_the_order_of_the_listing(ratio, pattern):
 
 @pytest.mark.parametrize(("ratio", "pattern"), PATTERNS)
 def test_energy_is_evaluated_for_rollouts_and_chains_only(ratio, pattern):
-    """M per rollout; per exploration M for the starts of the chains and M for each of the L steps."""
+    """M per rollout and M for each of the L steps of an exploration; the buffer knows where the chains start."""
     experience, _, _ = trained(ratio, len(pattern))
     rollouts, explorations = PREFILL + pattern.count("1"), len(pattern[::INTERVAL])
-    assert experience.target.num_evaluations == rollouts * M + explorations * M * (1 + L)
+    assert experience.target.num_evaluations == rollouts * M + explorations * M * L
     assert len(experience.buffer) == rollouts * M
     assert len(experience.mcmc_buffer) == explorations * M
 
@@ -205,3 +206,16 @@ def test_on_policy_training_stores_and_explores_nothing():
     experience, _, events = trained(0.0, 4)
     assert events == [("rollout", M), ("update", M)] * 4
     assert len(experience.buffer) == len(experience.mcmc_buffer) == 0
+
+
+def test_no_log_density_of_an_explored_state_is_stale():
+    """Chains of one step with rejections: a state that is kept must keep the log density that it has."""
+    experience, events = recorded()
+    plan = replace(experience.plan, kernel=HammingBall(1), batch_size=50, mcmc_steps=1)
+    experience = Experience(plan, experience.target, experience.process, UniformNetwork(events), experience._noises)
+    prefill(experience, beta=1.0)
+    experience.explore()
+    x, log_density = experience.mcmc_buffer.draw(200, Noise(3))
+    assert torch.allclose(log_density, TARGET.log_density(x))
+    starts = {tuple(row) for row in experience.buffer.draw(5000, Noise(4))[0].tolist()}
+    assert any(tuple(row) in starts for row in x.tolist())

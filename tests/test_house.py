@@ -19,7 +19,7 @@ ROWS = {  # layers and, of those in rows above, all that each of them may import
     "evaluation options": f"{BASE} {SAMPLER}",
     "presets": f"{BASE} targets options",
     "training": f"{BASE} {SAMPLER} evaluation options storage device memory",
-    "run": f"{BASE} targets evaluation options storage report training",
+    "run": f"{BASE} targets processes evaluation options storage report training",
     "train": f"{BASE} targets options storage training run",
     "cli __init__": f"{BASE} targets mcmc processes evaluation options presets storage run train",
     "__main__": "cli",

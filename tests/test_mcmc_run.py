@@ -112,7 +112,8 @@ def test_diagnostics_of_thinned_and_last_samples():
     _, acceptance = advance(KERNELS["hamming"](), init(x, target), target, Noise(1), 60)
     assert result.acceptance == pytest.approx(acceptance)
     assert result.autocorrelation_time > 1.5
-    assert result.effective_samples == 6
+    assert result.effective_samples == pytest.approx(6 / result.autocorrelation_time)
+    assert run(target, "hamming", num_chains=6, num_steps=60, noise=Noise(1), keep="last").effective_samples == 6
 
 
 def test_advance_is_that_many_steps():

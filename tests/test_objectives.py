@@ -121,6 +121,24 @@ def test_forbidden_states_push_down_and_stay_finite():
     assert bounded(torch.full((2,), -torch.inf, dtype=F64)).isfinite().all()
 
 
+@pytest.mark.parametrize("name", ["ce", "rkl"])
+@pytest.mark.parametrize("origin", ["model", "target"])
+def test_a_forbidden_state_is_no_sample_of_the_target(name, origin):
+    """It has no weight in ce, nor in rkl on samples of the target; the others count as if it were not there."""
+    allowed = torch.tensor([0.3, -1.0, 2.0], dtype=F64)
+    with_one = torch.cat([allowed, torch.tensor([-torch.inf], dtype=F64)])
+    alone = OBJECTIVES[name](allowed, 0.0, origin).coefficients
+    found = OBJECTIVES[name](with_one, 0.0, origin).coefficients
+    if name == "rkl" and origin == "model":
+        assert found[3] > 1
+        return
+    assert torch.allclose(found[:3], alone, atol=1e-12)
+    assert found[3] == 0
+    nothing = OBJECTIVES[name](torch.full((4,), -torch.inf, dtype=F64), 0.0, origin)
+    assert (nothing.coefficients == 0).all()
+    assert nothing.loss.isfinite()
+
+
 @pytest.mark.parametrize("name", ["mlp", "vit", "causal-informed", "causal-blocks", "user"])
 @pytest.mark.parametrize("known", [True, False])
 def test_gradients_in_chunks_are_those_of_the_whole(name, known):

@@ -40,7 +40,7 @@ CASES = {
     "causal, random schedule": {"method": "tb+replay+mcmc", "order": "random", "block": "1", "schedule": "1-3"},
     "mlp": {"method": "lv+replay", "net": "mlp", "order": "checkerboard", "off_to_on": 0.5},
     "vit": {"method": "rkl", "net": "vit", "drop": 0.5, "weight_decay": 0.01},
-    "user": {"method": "ce+replay+mcmc", "drop": 0.4, "schedule": "1-2", "priority": "density"},
+    "user": {"method": "lv+replay+mcmc", "drop": 0.4, "schedule": "1-2", "priority": "density"},
 }
 
 
@@ -90,7 +90,7 @@ def end_of(path):
     directory = RunDirectory(path)
     final = latest_checkpoint(directory.checkpoints, pytest.fail)
     tensors = {f"{group}/{name}": t for group, named in final.tensors.items() for name, t in named.items()}
-    values = {name: value for name, value in final.state.items() if name != "seconds"}
+    values = {name: value for name, value in final.state.items() if name not in ("seconds", "sessions")}
     return tensors, {"step": final.step, "metrics": directory.metrics_path.read_bytes()} | values
 
 
@@ -244,3 +244,19 @@ def test_killed_three_times_a_run_ends_bit_for_bit_the_same(tmp_path):
 
 def newest_step(directory):
     return max((path.name for path in directory.checkpoints.glob("step-*")), default=None)
+
+
+def test_provenance_is_that_of_the_training_and_tells_who_had_a_part_in_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
+    monkeypatch.setattr("sys.argv", ["sabre", "train", "first"])
+    start("mlp", tmp_path / "run", steps=3.0)
+    monkeypatch.setattr("sys.argv", ["sabre", "train", "second"])
+    go_on("mlp", tmp_path / "run")
+    monkeypatch.setattr("sys.argv", ["sabre", "evaluate"])
+    run = sabre.load(tmp_path / "run")
+    run.evaluate(16, seed=7)
+    found = run.results["provenance"]
+    assert (found["command"], found["from_step"]) == ("sabre train second", 3)
+    assert [(part["command"], part["from_step"]) for part in found["resumed_from"]] == [("sabre train first", 0)]
+    assert found["num_evaluations"] == run.num_evaluations > 0
+    assert (run.results["evaluated"]["command"], run.results["evaluated"]["seed"]) == ("sabre evaluate", 7)

@@ -7,6 +7,8 @@ from math import comb
 import pytest
 import torch
 
+import sabre
+from sabre.errors import InvalidArgumentError
 from sabre.evaluation import backward_log_weights, evaluate, sample_weighted, true_samples
 from sabre.networks import CausalNetwork, LocalFieldLogits
 from sabre.noise import Noise
@@ -90,4 +92,19 @@ def test_phases_are_the_shares_of_down_and_up_in_this_order():
     assert abs(shares[1].value - up) < bound
     assert abs(shares[0].value - (1 - up)) < bound
     assert abs(shares[0].value - up) > 4 * bound
-    assert shares[1].stderr == pytest.approx((shares[1].value * shares[0].value / n) ** 0.5)
+    hits = [n * share.value + 1 for share in shares]
+    assert shares[1].stderr == pytest.approx((hits[0] * hits[1] / n) ** 0.5 / (n + 2))
+
+
+def test_a_trained_model_is_sampled_and_evaluated_with_another_schedule():
+    options = sabre.Options(net="mlp", width=8, steps=2, batch_size=8, prefill=1, eval_interval=0)
+    run = sabre.train(sabre.targets.Ising(3, 0.4), options=options, progress=False)
+    assert not torch.equal(run.sample(50), run.sample(50, schedule="9"))
+    one, all_at_once = run.evaluate(2000), run.evaluate(2000, schedule="9")
+    exact = one.log_z_exact
+    for scores in (one, all_at_once):
+        assert scores.elbo.value < exact < scores.eubo.value
+    assert one.elbo != all_at_once.elbo
+    assert run.results["evaluated"]["schedule"] == "9"
+    with pytest.raises(InvalidArgumentError, match="use a number k or a range"):
+        run.sample(5, schedule="fast")

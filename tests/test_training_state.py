@@ -3,12 +3,14 @@
 import math
 
 import pytest
+import torch
 
 import sabre
 from sabre.mcmc import SwendsenWang
+from sabre.noise import Noise
 from sabre.objectives import OBJECTIVES
 from sabre.processes import Schedule
-from sabre.targets import Ising, Potts
+from sabre.targets import Ising, Potts, Target
 from sabre.training import ExperiencePlan, TrainingState
 from small import UserNet
 
@@ -114,3 +116,46 @@ def test_training_walks_with_its_schedule_evaluation_and_samples_with_the_other(
     options = sabre.Options(**quiet | {"eval_interval": 1, "eval_samples": 8})
     sabre.train(Ising(2, 0.5), net=net, options=options, progress=False)
     assert net.seen == {4, 3, 2, 1}
+
+
+def test_without_annealing_log_z_starts_at_the_mean_log_weight_of_a_batch():
+    state = state_of(anneal=0.0, batch_size=2000)
+    state.begin()
+    assert abs(log_z(state) - 16 * math.log(2)) > 0.3
+    assert log_z(state) == pytest.approx(TARGET.log_z_exact, abs=6)
+    told = state_of(anneal=0.0, log_z_init=1.25)
+    told.begin()
+    assert log_z(told) == 1.25
+
+
+class Dropping(UserNet):
+    """A network that is random while it trains."""
+
+    def forward(self, state):
+        return torch.nn.functional.dropout(super().forward(state), 0.5, self.training)
+
+
+def test_a_network_of_ones_own_computes_the_same_every_time():
+    """Layers that draw random numbers of their own are switched to evaluation: log p must be a function of the path."""
+    runs = [sabre.train(TARGET, net=Dropping(16, 2), options=sabre.Options(**SMALL), progress=False) for _ in range(2)]
+    assert not any(module.training for module in runs[0].network.module.network.modules())
+    x = runs[0].sample_with_log_weights(20)
+    again = runs[0].sample_with_log_weights(20)
+    assert all(torch.equal(a, b) for a, b in zip(x, again, strict=True))
+
+
+def test_rollouts_of_more_states_than_fit_are_those_of_all_at_once():
+    state = state_of(net="vit", method="tb")
+    whole = state.sampler.network.rollout(state.sampler.process.draw_path(7, Noise(1)), Noise(2))
+    state.sampler.network.states_per_chunk = 3
+    parts = state.sampler.network.rollout(state.sampler.process.draw_path(7, Noise(1)), Noise(2))
+    assert torch.equal(whole.tokens, parts.tokens)
+    assert torch.allclose(whole.log_pf, parts.log_pf, atol=1e-5)
+
+
+def test_chains_that_end_at_forbidden_states_are_not_learnt_from():
+    target = Target(lambda x: torch.where(x.sum(-1) == 16, 0.0, -torch.inf), dim=16, num_categories=2)
+    state = state_of(target, net="mlp", method="ce+replay+mcmc", kernel="hamming")
+    state.begin()
+    state.experience.explore()
+    assert len(state.experience.mcmc_buffer) == 0

@@ -9,7 +9,17 @@ import sabre
 from sabre.errors import InvalidArgumentError, SabreError, TargetError, UnknownNameError
 from sabre.noise import Noise
 from sabre.tape import all_states
-from sabre.targets import AbstractTarget, CheckedTarget, ManyWell, Potts, Target, import_target, make_target
+from sabre.targets import (
+    AbstractTarget,
+    CheckedTarget,
+    ManyWell,
+    Pairwise,
+    Potts,
+    Symmetry,
+    Target,
+    import_target,
+    make_target,
+)
 
 TINY = sabre.Options(method="tb+replay", steps=2, batch_size=16, prefill=1, width=8, heads=2, eval_interval=0)
 
@@ -61,7 +71,7 @@ FAULTY = [
     (lambda x: x.sum(-1).double().tolist(), r"returned a value of type list; return a torch.Tensor of shape \(8,\)"),
     (lambda x: x.sum(-1, keepdim=True).double(), r"shape \(8, 1\) instead of \(8,\); use .squeeze\(-1\)"),
     (lambda x: x.double(), r"shape \(8, 20\) instead of \(8,\); return one value per row"),
-    (lambda x: x.sum(-1), r"torch.int64; convert it with .float\(\) or .double\(\)"),
+    (lambda x: x.sum(-1), r"torch.int64; return float32 or float64, for example with .double\(\)"),
     (lambda x: x.sum(-1).double().to("meta"), "on meta for x on cpu"),
     (_nan, r"NaN for 2 of 8 rows, first row 3: x = \[1, 1(, 1){14}, ... 20 sites\]"),
     (lambda x: x.sum(-1).double() / 0, r"\+inf for 8 of 8 rows, first row 0"),
@@ -159,6 +169,12 @@ def factory():
 def wrong_factory():
     return 3
 
+class Energy(torch.nn.Module):
+    def forward(self, x):
+        return -x.sum(-1).double()
+
+module = Energy()
+
 class Flat(AbstractTarget):
     name, dim, num_categories = "flat", 9, 2
 
@@ -190,6 +206,17 @@ def test_targets_come_from_a_users_module(module):
     assert import_target(f"{module}:factory").dim == 4
     assert import_target(f"{module}:Flat").dim == 9
     assert make_target({"name": f"{module}:ready", "dim": 3}).num_categories == 4
+    assert import_target(f"{module}:module", 3, 2).log_density(torch.ones(1, 3).long()).tolist() == [-3.0]
+
+
+@pytest.mark.parametrize("attribute", ["factory", "Flat", "ready", "log_density"])
+def test_a_run_on_a_target_that_was_named_is_opened_by_name(module, attribute, tmp_path):
+    sizes = (4, 2) if attribute == "log_density" else ()
+    target = import_target(f"{module}:{attribute}", *sizes)
+    sabre.train(target, net="mlp", options=TINY, run_dir=tmp_path / "r", progress=False)
+    again = sabre.load(tmp_path / "r")
+    assert repr(again.target) == repr(target)
+    assert again.sample(4).shape == (4, target.dim)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +225,7 @@ def test_targets_come_from_a_users_module(module):
         ("_missing:f", 3, InvalidArgumentError, "there is no module"),
         (":log_densty", 3, UnknownNameError, "Did you mean 'log_density'"),
         (":constant", 3, InvalidArgumentError, "is of type int, not callable"),
-        (":log_density", None, InvalidArgumentError, "dim must be given"),
+        (":log_density", None, InvalidArgumentError, "give dim too"),
         (":wrong_factory", None, InvalidArgumentError, "made a value of type int"),
         (":ready", 4, InvalidArgumentError, "has dim=3, not dim=4"),
         ("_broken:f", 3, TargetError, "raised ZeroDivisionError"),
@@ -209,3 +236,55 @@ def test_a_users_module_that_does_not_work_says_why(module, suffix, dim, error, 
     with pytest.raises(error, match=message) as caught:
         import_target(f"{module}{suffix}", dim, 3 if suffix == ":log_density" else None)
     assert isinstance(caught.value, SabreError)
+
+
+CHAIN = Pairwise(torch.tensor([[0, 1], [1, 2]]), torch.tensor([0.7, 0.4]).double(), torch.zeros(3, 2).double())
+
+
+def chain(x):
+    return 3 + 0.7 * (x[:, 0] == x[:, 1]).double() + 0.4 * (x[:, 1] == x[:, 2]).double()
+
+
+def test_a_user_can_give_couplings_and_symmetries():
+    flip = Symmetry("flip", lambda x: 1 - x)
+    target = Target(chain, dim=3, num_categories=2, pairwise=CHAIN, symmetries=[flip])
+    assert target.symmetries == (flip,)
+    assert sabre.mcmc.run(target, "swendsen-wang", num_chains=4, num_steps=10).acceptance == 1.0
+    run = sabre.train(target, net="causal", options=TINY, progress=False)
+    assert run.network.informed is not None
+
+
+def test_couplings_that_say_something_else_are_refused():
+    with pytest.raises(InvalidArgumentError, match="must agree up to a constant"):
+        Target(lambda x: chain(x) + x[:, 0].double(), dim=3, num_categories=2, pairwise=CHAIN)
+    with pytest.raises(InvalidArgumentError, match="pairwise is for 3 sites of 2 categories"):
+        Target(chain, dim=4, num_categories=2, pairwise=CHAIN)
+
+
+def test_a_run_is_opened_with_the_target_that_it_was_trained_on_only(tmp_path):
+    def density(x):
+        return -x.sum(-1).float()
+
+    sabre.train(Target(density, 4, 2), net="mlp", options=TINY, run_dir=tmp_path / "r", progress=False)
+    assert sabre.load(tmp_path / "r", target=Target(density, 4, 2)).sample(3).shape == (3, 4)
+    for other, message in (
+        (Target(density, 5, 2), "has dim 5, that of the run had 4"),
+        (Target(density, 4, 3), "has num_categories 3, that of the run had 2"),
+        (Target(lambda x: x.sum(-1).float(), 4, 2), "pass the target that it was trained on"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            sabre.load(tmp_path / "r", target=other)
+
+
+def test_a_colour_may_be_forbidden_by_an_infinite_field():
+    field = torch.zeros(4, 2, dtype=torch.float64)
+    field[2, 1] = -torch.inf
+    ring = Pairwise(torch.tensor([[0, 1], [1, 2], [2, 3]]), torch.full((3,), 0.5).double(), field)
+    target = Target(ring.log_density, dim=4, num_categories=2, pairwise=ring)
+    run = sabre.train(target, net="causal", options=TINY.replace({"steps": 20}), progress=False)
+    assert run.evaluate(200).log_z.value == pytest.approx(target.log_z_exact, abs=0.5)
+    assert (run.sample(500)[:, 2] == 0).all()
+    with pytest.raises(InvalidArgumentError, match="coupling is not finite"):
+        Pairwise(torch.tensor([[0, 1]]), torch.tensor([-torch.inf]), torch.zeros(2, 2))
+    with pytest.raises(InvalidArgumentError, match=r"NaN or \+inf"):
+        Pairwise(torch.tensor([[0, 1]]), torch.ones(1), torch.full((2, 2), torch.nan))

@@ -92,8 +92,8 @@ def end_of(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         f"{group}/{name}": t for group, named in final.tensors.items() for name, t in named.items()
     }
-    results = {key: value for key, value in directory.read_results().items() if key != "provenance"}
-    values = {name: value for name, value in final.state.items() if name != "seconds"}
+    results = {key: value for key, value in directory.read_results().items() if key not in ("provenance", "evaluated")}
+    values = {name: value for name, value in final.state.items() if name not in ("seconds", "sessions")}
     return found | values | {"step": final.step, "results": results, "metrics": directory.metrics_path.read_bytes()}
 
 

@@ -1,6 +1,7 @@
 """Plant one bug after the other into a copy of the source and see which test notices it.
 
     python tools/mutants.py [words of names ...]
+    python tools/mutants.py --check               only see that every bug still fits the source
 
 The bugs are in mutants.toml: a file of the package, a text that occurs there once, what takes its place, and the tests
 that must fail. The working tree is only read. Exit code 0: every bug was noticed. Exit code 1: one survived. Exit
@@ -105,10 +106,10 @@ def _wait(child: int) -> int:
 
 def judge(mutant: Mutant, copy: Path) -> Verdict:
     """Plant a bug, run its tests, take the bug out again."""
-    path = copy / "src" / "sabre" / mutant.file
-    source = path.read_text() if path.exists() else ""
-    if source.count(mutant.old) != 1:
+    if not fits(mutant, copy / "src" / "sabre"):
         return Verdict("BROKEN", f"its text does not occur exactly once in {mutant.file}")
+    path = copy / "src" / "sabre" / mutant.file
+    source = path.read_text()
     path.write_text(source.replace(mutant.old, mutant.new))
     status, first = run_tests(copy, shlex.split(mutant.tests))
     path.write_text(source)
@@ -127,6 +128,20 @@ def read_mutants(words: list[str]) -> list[Mutant]:
     entries = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())["mutant"]
     mutants = [Mutant(**entry) for entry in entries]
     return [mutant for mutant in mutants if not words or any(word in mutant.name for word in words)]
+
+
+def fits(mutant: Mutant, package: Path) -> bool:
+    """Whether the text that a bug replaces occurs exactly once."""
+    path = package / mutant.file
+    return path.exists() and path.read_text().count(mutant.old) == 1
+
+
+def check() -> int:
+    """Name the bugs that do not fit the source."""
+    misfits = [mutant.name for mutant in read_mutants([]) if not fits(mutant, ROOT / "src" / "sabre")]
+    for name in misfits:
+        print(f"tools/mutants.toml: the text of {name!r} does not occur exactly once in its file")
+    return 2 if misfits else 0
 
 
 def make_copy(copy: Path) -> None:
@@ -157,4 +172,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check() if sys.argv[1:] == ["--check"] else main(sys.argv[1:]))

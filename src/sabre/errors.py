@@ -6,7 +6,6 @@ from collections.abc import Iterable
 __all__ = [
     "CheckpointError",
     "InvalidArgumentError",
-    "MissingExtraError",
     "NonFiniteError",
     "RunDirectoryError",
     "SabreError",
@@ -47,7 +46,3 @@ class CheckpointError(SabreError):
 
 class RunDirectoryError(SabreError):
     """A run directory is in use, missing, or holds another run."""
-
-
-class MissingExtraError(SabreError, ImportError):
-    """A feature needs an optional dependency that is not installed."""

@@ -42,7 +42,9 @@ class Options:
     batch_size: int = _option(128, "trajectories per gradient step, and MCMC chains")
     learning_rate: float = _option(2e-3, "learning rate of the network (AdamW)")
     log_z_learning_rate: float = _option(0.1, "learning rate of log Z")
-    log_z_init: float | None = _option(None, "first value of log Z (default: that of the annealed target at the start)")
+    log_z_init: float | None = _option(
+        None, "first log Z (default: exact at beta = 0, else the mean log-weight of a batch)"
+    )
     carry_log_z: bool = _option(True, "move log Z along with the annealed target by its known derivative")
     weight_decay: float = _option(0.0, "weight decay of the network")
     grad_clip: float = _option(1.0, "largest norm of the gradient; 0 for none")
@@ -73,12 +75,28 @@ class Options:
             value = getattr(self, name)
             if value not in known and (name, value) != ("net", "custom"):
                 raise UnknownNameError(name, value, known)
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if item.type in (str, bool) and (not isinstance(value, item.type) or value == ""):
+                what = "True or False" if item.type is bool else f"text, such as {item.default!r}"
+                raise InvalidArgumentError(f"{item.name} is {value!r}; give {what}")
         for name, low, high, kind in _RANGES:
             value = getattr(self, name)
             good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
             good = good and (kind is float or isinstance(value, int)) and low <= value <= high
             if not good and not (value is None and name in _MAY_BE_NONE):
                 raise InvalidArgumentError(f"{name} is {value!r}; choose {_range_text(kind, low, high)}")
+
+        self._check_origins()
+
+    def _check_origins(self) -> None:
+        """ce and rkl weight a batch by the law that it was drawn from, which must be the model's or the target's."""
+        known = ("weight", "uniform") if not self.uses_mcmc else ("weight",)
+        if self.objective in ("ce", "rkl") and self.uses_replay and self.priority not in known:
+            raise InvalidArgumentError(
+                f"priority is {self.priority!r}, by which the replayed states follow neither the model nor the target; "
+                f"with {self.method} use {' or '.join(known)}"
+            )
 
     @property
     def objective(self) -> str:

@@ -7,14 +7,16 @@ from typing import Any
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from sabre.errors import InvalidArgumentError, RunDirectoryError
+from sabre.errors import RunDirectoryError
 from sabre.evaluation import Scores, evaluate, sample_weighted, true_samples
 from sabre.noise import Noise
 from sabre.options import Options
+from sabre.processes import MaskedDiffusion
 from sabre.report import ReportData, render_report
 from sabre.storage import RunDirectory, latest_checkpoint, provenance
 from sabre.targets import AbstractTarget, make_target
-from sabre.training import TrainingState
+from sabre.targets.arguments import require_int
+from sabre.training import TrainingState, make_schedule
 
 __all__ = ["Run", "holds_checkpoint", "load", "open_state"]
 
@@ -62,25 +64,35 @@ class Run:
         """How often training has evaluated the log density."""
         return self._state.num_evaluations
 
-    def evaluate(self, num_samples: int = 4096, seed: int | None = None) -> Scores:
-        """ELBO, EUBO, log Z and ESS, beside the exact log Z; kept in results.json if there is a run directory."""
-        if num_samples < 2:
-            raise InvalidArgumentError(f"num_samples is {num_samples}; an error bar needs at least 2")
+    def evaluate(self, num_samples: int = 4096, seed: int | None = None, schedule: str | None = None) -> Scores:
+        """ELBO, EUBO, log Z and ESS, beside the exact log Z; kept in results.json if there is a run directory.
+
+        `schedule` ("1", "4", "1-8": tokens per step) takes the place of the option `eval_schedule`.
+        """
+        require_int("evaluate", "num_samples", num_samples, low=2)
         seed = self.options.seed + 2 if seed is None else seed
         state = self._state
         truth = true_samples(self.target, num_samples, seed)
-        scores = evaluate(state.sampler.network, state.sampler.eval_process, self.target, num_samples, seed, truth)
+        process = self._process(schedule)
+        scores = evaluate(state.sampler.network, process, self.target, num_samples, seed, truth)
         self._results = scores.as_dict() | {
             "target": repr(self.target),
             "method": self.options.method,
             "net": self.options.net,
             "step": state.step,
             "steps": self.options.steps,
-            "provenance": provenance(self.options.seed, sys.argv, state.seconds, state.num_evaluations),
+            "provenance": self._provenance(),
+            "evaluated": {"seed": seed, "schedule": schedule or self.options.eval_schedule} | provenance(sys.argv),
         }
         if self._directory is not None:
             self._directory.write_results(self._results)
         return scores
+
+    def _provenance(self) -> dict[str, Any]:
+        """Of the training: the newest of the processes that had a part in it, and their common cost."""
+        *before, newest = self._state.sessions
+        cost = {"wall_clock_s": self._state.seconds, "num_evaluations": self._state.num_evaluations}
+        return {"seed": self.options.seed} | newest | cost | {"resumed_from": before}
 
     @property
     def results(self) -> dict[str, Any]:
@@ -89,18 +101,21 @@ class Run:
             self._results = self._directory.read_results()
         return self._results
 
-    def sample(self, n: int, seed: int = 0) -> Int[Tensor, "n dim"]:
+    def sample(self, n: int, seed: int = 0, schedule: str | None = None) -> Int[Tensor, "n dim"]:
         """n states drawn from the model, on the CPU."""
-        return self.sample_with_log_weights(n, seed)[0]
+        return self.sample_with_log_weights(n, seed, schedule)[0]
 
-    def sample_with_log_weights(self, n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    def sample_with_log_weights(self, n: int, seed: int = 0, schedule: str | None = None) -> tuple[Tensor, Tensor]:
         """n states drawn from the model and the log importance weights of their trajectories, on the CPU."""
-        if n < 1:
-            raise InvalidArgumentError(f"n is {n}; ask for at least one sample")
+        require_int("sample", "n", n, low=1)
         state = self._state
         noise = Noise.named(seed, "sample", state.device)
-        x, log_weight = sample_weighted(state.sampler.network, state.sampler.eval_process, self.target, n, noise)
+        x, log_weight = sample_weighted(state.sampler.network, self._process(schedule), self.target, n, noise)
         return x.cpu(), log_weight.cpu()
+
+    def _process(self, schedule: str | None) -> MaskedDiffusion:
+        process = self._state.sampler.eval_process
+        return process if schedule is None else process.with_schedule(make_schedule("schedule", schedule))
 
     def report(self) -> str:
         """The report of the run as one self-contained HTML page, written to report.html if there is a directory."""

@@ -1,6 +1,10 @@
 """The front door: train a sampler for a target, or go on with a run."""
 
+import contextlib
+import re
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from torch import nn
@@ -8,7 +12,7 @@ from torch import nn
 from sabre.errors import InvalidArgumentError, RunDirectoryError
 from sabre.options import Options
 from sabre.run import Run, holds_checkpoint, open_state
-from sabre.storage import RunDirectory, parse_duration, source_commit
+from sabre.storage import RunDirectory, parse_duration, provenance
 from sabre.targets import AbstractTarget
 from sabre.training import ProgressDisplay, TrainingLoop, TrainingState
 
@@ -43,11 +47,13 @@ def train(
     chosen = (options or Options()).replace({key: value for key, value in named.items() if value is not None})
     custom = net if isinstance(net, nn.Module) else None
     if run_dir is None:
-        return _train(TrainingState(target, chosen, custom), None, time_limit, progress)
+        with _explained_memory():
+            return _train(TrainingState(target, chosen, custom), None, time_limit, progress)
     directory = RunDirectory(run_dir)
     _refuse_another_run(directory)
-    state = TrainingState(target, chosen, custom)
-    with directory.lock():
+    with _explained_memory():
+        state = TrainingState(target, chosen, custom)
+    with directory.lock(), _explained_memory():
         # Again, now that nobody else can write here: another process may have trained in the meantime.
         _refuse_another_run(directory)
         if directory.exists():
@@ -68,7 +74,7 @@ def resume(
     directory = RunDirectory(run_dir)
     if not directory.exists():
         raise RunDirectoryError(f"{directory.path} holds no run (it has no config.yaml); check the path")
-    with directory.lock():
+    with directory.lock(), _explained_memory():
         state = open_state(directory, target=target, net=net, device=None, going_on=True)
         directory.truncate_metrics(state.step)
         return _train(state, directory, time_limit, progress)
@@ -87,11 +93,26 @@ def _refuse_another_run(directory: RunDirectory) -> None:
         )
 
 
+@contextlib.contextmanager
+def _explained_memory() -> Iterator[None]:
+    """What the allocators say of memory that is not there, as an error for users."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not re.search(r"(?i)allocate memory|out of memory", str(error)):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidArgumentError(
+            f"there is not enough memory ({reason}); choose a smaller batch_size, buffer_size, eval_samples or network"
+        ) from error
+
+
 def _train(state: TrainingState, directory: RunDirectory | None, time_limit: str | float | None, progress: bool) -> Run:
     seconds = parse_duration(time_limit) if isinstance(time_limit, str) else time_limit
     if seconds is not None and not seconds >= 0:
         raise InvalidArgumentError(f"time_limit is {time_limit!r}; give seconds, or a duration such as 90s, 10m or 2h")
-    source_commit()  # before anybody can change the source under a long run
+    if not state.is_finished:
+        state.sessions.append({"from_step": state.step} | provenance(sys.argv))
     with ProgressDisplay(state.options.steps, state.step, enabled=progress) as display:
         loop = TrainingLoop(state, directory, display)
         received = loop.run(seconds)

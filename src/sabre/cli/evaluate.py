@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sabre.cli.flags import DEVICE, JSON, samples_flag, seed_flag
+from sabre.cli.flags import DEVICE, JSON, SCHEDULE, samples_flag, seed_flag
 from sabre.cli.output import clean_stdout, print_json, scores_text
 from sabre.cli.parser import Syntax, parse
 from sabre.run import load
@@ -20,6 +20,7 @@ _SYNTAX = Syntax(
     (
         samples_flag("samples of the model, and as many true ones", _SAMPLES),
         seed_flag("seed of the samples", "that of the run + 2"),
+        SCHEDULE,
         JSON,
         DEVICE,
     ),
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     values = parse(_SYNTAX, argv)
     with clean_stdout():
         run = load(values["directory"], device=values.get("device", "auto"))
-        run.evaluate(values.get("samples", _SAMPLES), values.get("seed"))
+        run.evaluate(values.get("samples", _SAMPLES), values.get("seed"), values.get("schedule"))
     if values.get("json"):
         print_json(run.results)
     else:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sabre.cli.kinds import TEXT, TRUTH, WHOLE, Kind, kind_of
 from sabre.options import Options, option_help
 
-__all__ = ["DEVICE", "GROUPS", "JSON", "Flag", "option_flags", "samples_flag", "seed_flag"]
+__all__ = ["DEVICE", "GROUPS", "JSON", "SCHEDULE", "Flag", "option_flags", "samples_flag", "seed_flag"]
 
 
 class Flag(NamedTuple):
@@ -66,6 +66,9 @@ DEVICE = Flag("device", TEXT, option_help("device"), default="auto")
 
 def samples_flag(text: str, default: int | None) -> Flag:
     return Flag("samples", WHOLE, text, default=default, short="n")
+
+
+SCHEDULE = Flag("schedule", TEXT, "tokens revealed per step: k, or k_min-k_max", default="that of the run")
 
 
 def seed_flag(text: str, default: object) -> Flag:

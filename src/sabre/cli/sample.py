@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sabre.cli.flags import DEVICE, Flag, samples_flag, seed_flag
+from sabre.cli.flags import DEVICE, SCHEDULE, Flag, samples_flag, seed_flag
 from sabre.cli.kinds import TEXT
 from sabre.cli.output import clean_stdout
 from sabre.cli.parser import Syntax, parse
@@ -27,6 +27,7 @@ _SYNTAX = Syntax(
         samples_flag("number of samples", 1000),
         Flag("out", TEXT, "file to write, such as samples.npz (NumPy)", metavar="FILE"),
         seed_flag("seed of the samples", 0),
+        SCHEDULE,
         DEVICE,
     ),
 )
@@ -41,7 +42,9 @@ def main(argv: Sequence[str]) -> int:
         raise InvalidArgumentError(f"--out is {values['out']!r}; give a file ending in .npz in an existing directory")
     with clean_stdout():
         run = load(values["directory"], device=values.get("device", "auto"))
-        x, log_weight = run.sample_with_log_weights(values.get("samples", 1000), values.get("seed", 0))
+        x, log_weight = run.sample_with_log_weights(
+            values.get("samples", 1000), values.get("seed", 0), values.get("schedule")
+        )
     dtype = np.uint8 if run.target.num_categories <= 256 else np.int64
     buffer = io.BytesIO()
     np.savez(buffer, x=x.numpy().astype(dtype), log_weight=log_weight.numpy())

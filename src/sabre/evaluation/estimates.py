@@ -49,6 +49,9 @@ def effective_sample_size(log_weight: Float[Tensor, " n"]) -> Estimate:
 
 
 def share(hits: int, n: int) -> Estimate:
-    """A share of n independent samples, with the error of a binomial count."""
-    p = hits / n
-    return Estimate(p, math.sqrt(p * (1 - p) / n))
+    """A share of n independent samples; its error is that of a binomial count with one hit and one miss more.
+
+    So none of n, or all of them, is not said to be certain.
+    """
+    p = (hits + 1) / (n + 2)
+    return Estimate(hits / n, math.sqrt(p * (1 - p) / n))

@@ -23,8 +23,9 @@ class ChainResult:
     """Samples of `run` and how far to trust them.
 
     `acceptance` is the mean acceptance probability. `autocorrelation_time` is the integrated one of the log density, in
-    kept steps; `effective_samples` is the number of independent samples that `samples` are worth by it.
-    `num_evaluations` counts log densities, over all chains and with the burn-in.
+    kept steps; `effective_samples` is the number of independent samples that `samples` are worth by it, at least one
+    per chain where the chains started independently. `num_evaluations` counts log densities, over all chains and with
+    the burn-in.
     """
 
     samples: Int[Tensor, "kept chains dim"]
@@ -64,9 +65,14 @@ def run(
     very last of these only. The chains begin at `x` (one row per chain, instead of `num_chains`), else uniformly. The
     draws come from `noise`, else from a stream of their own for this `seed`.
     """
+    if not isinstance(target, AbstractTarget):
+        raise InvalidArgumentError(
+            f"run: target is a {type(target).__name__}; wrap a function as sabre.Target(f, dim=..., num_categories=...)"
+        )
     kernel = make_kernel(kernel) if isinstance(kernel, str) else kernel
     _check_lengths(target, num_chains, num_steps, burn_in, thin, keep)
-    noise = Noise.named(seed, "mcmc") if noise is None else noise
+    noise = Noise.named(seed, "mcmc", "cpu" if x is None else x.device) if noise is None else noise
+    are_independent = x is None
     if x is None:
         x = noise.integers(target.num_categories, (num_chains, target.dim))
     state = init(_checked_start(x, target), target)
@@ -92,7 +98,7 @@ def run(
         final=state,
         acceptance=float(accepted) / (num_kept * thin),
         autocorrelation_time=tau,
-        effective_samples=max(log_density.numel() / tau, float(log_density.shape[1])),
+        effective_samples=max(log_density.numel() / tau, float(log_density.shape[1] if are_independent else 1)),
         num_evaluations=(1 + evaluations) * log_density.shape[1],
     )
 

@@ -9,6 +9,9 @@ from sabre.targets import Pairwise
 
 __all__ = ["LocalFieldLogits"]
 
+_FORBIDDEN = -1e4
+"""Takes the place of a field of -inf: a factor of exp(-10000), which multiplies without becoming NaN."""
+
 
 class LocalFieldLogits(nn.Module):
     """The terms of a pairwise log density that involve a token, its unrevealed neighbours left out.
@@ -31,7 +34,7 @@ class LocalFieldLogits(nn.Module):
             "neighbour": neighbour,
             "weight": weight.float(),
             "owner": blocks.token_of_site,
-            "field": pairwise.field.float(),
+            "field": pairwise.field.float().clamp_min(_FORBIDDEN),
             "values": torch.cat([values, values.new_zeros(1, blocks.size)]),
             "choice": nn.functional.one_hot(values, blocks.num_categories).flatten(1).t().float(),
             "inside": _inside(pairwise, blocks).float(),

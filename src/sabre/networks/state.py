@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from sabre.errors import InvalidArgumentError
 from sabre.networks.base import Chunk, Rollout, value_log_probs
 from sabre.noise import NoiseLike
 from sabre.processes import Path, masked_states, per_step, revealed, starts
@@ -65,7 +66,7 @@ class StateNetwork(nn.Module):
     def _walk(self, path: Path, record: bool) -> "Walk":
         if isinstance(self.module, Walker):
             return self.module.walk(path, record)
-        return _PlainWalk(self.module, torch.full_like(path.order, self.vocabulary))
+        return _PlainWalk(self.module, torch.full_like(path.order, self.vocabulary), self.states_per_chunk)
 
     def chunks(self, batch: int, num_steps: int) -> Iterator[Chunk]:
         """Whole trajectories as far as they fit."""
@@ -102,14 +103,14 @@ class Walker(Protocol):
 
 
 class _PlainWalk:
-    """Runs the module on the whole state every time."""
+    """Runs the module on the whole state every time, on no more states at once than fit into memory."""
 
-    def __init__(self, module: nn.Module, tokens: Int[Tensor, "batch tokens"]) -> None:
-        self._module, self._tokens = module, tokens
+    def __init__(self, module: nn.Module, tokens: Int[Tensor, "batch tokens"], states_per_chunk: int) -> None:
+        self._module, self._tokens, self._states_per_chunk = module, tokens, states_per_chunk
 
     def logits(self, sites: Int[Tensor, "batch k"]) -> Float[Tensor, "batch k vocabulary"]:
-        logits: Tensor = self._module(self._tokens, sites)
-        return logits
+        parts = zip(self._tokens.split(self._states_per_chunk), sites.split(self._states_per_chunk), strict=True)
+        return torch.cat([self._module(*part) for part in parts])
 
     def reveal(self, sites: Int[Tensor, "batch k"], values: Int[Tensor, "batch k"]) -> None:
         self._tokens.scatter_(1, sites, values)
@@ -121,14 +122,24 @@ class _PlainWalk:
 class AllSites(nn.Module):
     """Adapts any network that maps masked states (rows, tokens) to logits (rows, tokens, vocabulary)."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, vocabulary: int) -> None:
         super().__init__()
-        self.network = network
+        if not any(parameter.requires_grad for parameter in network.parameters()):
+            raise InvalidArgumentError(f"net {type(network).__name__} has no parameters to train; give it some")
+        self.network, self.vocabulary = network, vocabulary
 
     def forward(
         self, state: Int[Tensor, "rows tokens"], sites: Int[Tensor, "rows k"]
     ) -> Float[Tensor, "rows k vocabulary"]:
         logits: Tensor = self.network(state)
+        shape = (*state.shape, self.vocabulary)
+        if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():
+            is_tensor = isinstance(logits, Tensor)
+            found = f"{logits.dtype}, shape {tuple(logits.shape)}" if is_tensor else type(logits).__name__
+            raise InvalidArgumentError(
+                f"net {type(self.network).__name__} returned {found} for states of shape {tuple(state.shape)}; return "
+                f"one logit per value of each token, floats of shape {shape}"
+            )
         return logits.gather(1, sites.unsqueeze(-1).expand(-1, -1, logits.shape[-1]))
 
 

@@ -29,7 +29,7 @@ class Blocks:
     def __post_init__(self) -> None:
         if not torch.equal(self.groups.flatten().sort().values, torch.arange(self.groups.numel())):
             raise InvalidArgumentError("blocks must contain every site exactly once; check the groups")
-        if self.vocabulary > _MAX_VOCABULARY:
+        if self.size > 1 and self.vocabulary > _MAX_VOCABULARY:
             raise InvalidArgumentError(
                 f"blocks of {self.size} sites with {self.num_categories} categories have {self.vocabulary} values, "
                 f"more than {_MAX_VOCABULARY}; use smaller blocks"

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from sabre.errors import CheckpointError, InvalidArgumentError
-from sabre.storage.files import sync_directory, write_synced
+from sabre.storage.files import sync, write_synced
 from sabre.storage.manifest import MANIFEST, make_manifest, read_verified
 
 __all__ = ["Checkpoint", "latest_checkpoint", "load_checkpoint", "save_checkpoint"]
@@ -65,7 +65,7 @@ def save_checkpoint(
         temporary.mkdir()
         for name, data in files.items():
             write_synced(temporary / name, data)
-        sync_directory(temporary)
+        sync(temporary)
         _put_in_place(temporary, target)
     except OSError as error:
         raise CheckpointError(
@@ -148,7 +148,7 @@ def _put_in_place(temporary: Path, target: Path) -> None:
         _discard(aside)
         target.rename(aside)
     temporary.rename(target)
-    sync_directory(target.parent)
+    sync(target.parent)
     _discard(aside)
 
 

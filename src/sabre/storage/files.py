@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["strict_json", "sync_directory", "write_atomic", "write_synced"]
+__all__ = ["strict_json", "sync", "write_atomic", "write_synced"]
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -17,8 +17,8 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(handle.fileno())
 
 
-def sync_directory(path: Path) -> None:
-    """Wait until the disk knows the names in a directory."""
+def sync(path: Path) -> None:
+    """Wait until the disk has all of a file, or knows the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -34,7 +34,7 @@ def write_atomic(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
 def strict_json(value: Any, indent: int | None = None) -> str:

@@ -17,16 +17,12 @@ import torch
 __all__ = ["provenance", "source_commit"]
 
 
-def provenance(
-    seed: int, command: Sequence[str], wall_clock_s: float, num_evaluations: int | None = None
-) -> dict[str, Any]:
-    """Versions, commit, machine, date and cost of a run, as plain JSON values.
+def provenance(command: Sequence[str]) -> dict[str, Any]:
+    """What this process is: command, commit, versions, machine, date, as plain JSON values.
 
-    `command` is the argument list of the process; absolute paths in it are shortened. `num_evaluations` counts
-    evaluations of the target's log density.
+    `command` is the argument list of the process; absolute paths in it are shortened.
     """
     return {
-        "seed": seed,
         "command": shlex.join(_shorten(word) for word in command),
         "commit": source_commit(),
         "versions": {
@@ -43,8 +39,6 @@ def provenance(
             "accelerator": torch.cuda.get_device_name(0) if torch.cuda.is_available() else None,
         },
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "wall_clock_s": wall_clock_s,
-        "num_evaluations": num_evaluations,
     }
 
 

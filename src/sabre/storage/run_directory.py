@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from sabre.errors import InvalidArgumentError, RunDirectoryError
-from sabre.storage.files import strict_json, write_atomic
+from sabre.storage.files import strict_json, sync, write_atomic
 
 __all__ = ["RunDirectory"]
 
@@ -98,6 +98,15 @@ class RunDirectory:
                 handle.write((strict_json(dict(record)) + "\n").encode())
         except OSError as error:
             raise self._refused("cannot be written to", error) from error
+
+    def sync_metrics(self) -> None:
+        """Put on the disk for good what was appended, before a checkpoint that counts on it is."""
+        if self.metrics_path.exists():
+            try:
+                sync(self.metrics_path)
+                sync(self.path)
+            except OSError as error:
+                raise self._refused(f"cannot hold {self.metrics_path.name}", error) from error
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All complete records, in order; a torn last line is not one."""

@@ -20,11 +20,6 @@ class StopSignal:
         self.received: int | None = None
         self._previous: dict[int, Any] = {}
 
-    @property
-    def exit_code(self) -> int:
-        """What a shell expects of a process that ended by the signal: 128 + its number, 0 if there was none."""
-        return 0 if self.received is None else 128 + self.received
-
     def __enter__(self) -> "StopSignal":
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}

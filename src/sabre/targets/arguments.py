@@ -14,7 +14,7 @@ def require_int(owner: str, argument: str, value: object, low: int, high: int | 
         raise InvalidArgumentError(f"{owner}: {argument}={value!r} is not a whole number; pass an int, e.g. {low}")
     number = int(value)
     if number < low or (high is not None and number > high):
-        span = f"at least {low}" if high is None else f"from {low} to {high}"
+        span = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise InvalidArgumentError(f"{owner}: {argument}={number} is out of range; choose an int {span}")
     return number
 

@@ -42,6 +42,8 @@ class AbstractTarget(ABC):
     name: str
     dim: int
     num_categories: int
+    imported_from: str | None = None
+    """Where `make_target` finds this target, "module:attribute", if it came from there."""
 
     @abstractmethod
     def log_density(self, x: Int[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
@@ -50,11 +52,11 @@ class AbstractTarget(ABC):
     @property
     def spec(self) -> dict[str, Any] | None:
         """Name and arguments from which `make_target` builds this target again; None if it cannot be."""
-        return None
+        return None if self.imported_from is None else {"name": self.imported_from}
 
     def __repr__(self) -> str:
         """The arguments that differ from their defaults."""
-        shown = self.spec or {"dim": self.dim, "num_categories": self.num_categories}
+        shown = {"dim": self.dim, "num_categories": self.num_categories} | (self.spec or {})
         defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
         given = [f"{name}={shown[name]!r}" for name in defaults if name in shown and shown[name] != defaults[name]]
         return f"{type(self).__name__}({', '.join(given)})"

@@ -32,7 +32,7 @@ class GMM40(AbstractTarget):
 
     def __init__(self, dim: int, seed: int = 0, bits: int = 8) -> None:
         self.num_axes = require_int("GMM40", "dim", dim, low=1)
-        self.seed = require_int("GMM40", "seed", seed, low=0)
+        self.seed = require_int("GMM40", "seed", seed, low=0, high=2**32 - 1)
         self.grid = GrayGrid(self.num_axes, require_int("GMM40", "bits", bits, low=1, high=12), _RADIUS)
         self.dim = self.grid.num_sites
         stream = torch.Generator().manual_seed(self.seed)

@@ -33,7 +33,7 @@ def guarded_log_density(
             value = function(handed)
     except TargetError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TargetError(
             f"{name} raised {type(error).__name__}: {error} (x: shape {tuple(x.shape)}, {x.dtype}, on {x.device}); "
             "call it by hand on such an x to find the cause"
@@ -54,8 +54,9 @@ def _check_form(value: Any, name: str, x: Int[Tensor, "batch dim"]) -> None:
         column = value.shape == (len(x), 1)
         hint = "use .squeeze(-1)" if column else "return one value per row of x, e.g. reduce the sites with .sum(-1)"
         raise TargetError(f"{name} returned shape {tuple(value.shape)} instead of ({len(x)},); {hint}")
-    if not value.is_floating_point():
-        raise TargetError(f"{name} returned {value.dtype}; convert it with .float() or .double()")
+    if value.dtype not in (torch.float32, torch.float64):
+        real = ".real.double()" if value.is_complex() else ".double()"
+        raise TargetError(f"{name} returned {value.dtype}; return float32 or float64, for example with {real}")
     if value.device != x.device:
         raise TargetError(f"{name} returned a tensor on {value.device} for x on {x.device}; move it with .to(x.device)")
 

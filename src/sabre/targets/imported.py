@@ -7,6 +7,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from torch import nn
+
 from sabre.errors import InvalidArgumentError, SabreError, TargetError, UnknownNameError
 from sabre.targets.base import AbstractTarget
 from sabre.targets.user import Target
@@ -35,10 +37,13 @@ def import_target(path: str, dim: int | None = None, num_categories: int | None 
             f"target {path!r} is of type {type(found).__name__}, not callable; name a log density or a target"
         )
     if isinstance(found, AbstractTarget) or _takes_no_arguments(found):
-        return _finished_target(found, path, dim, num_categories)
+        target = _finished_target(found, path, dim, num_categories)
+        target.imported_from = path
+        return target
     if dim is None or num_categories is None:
         missing = "dim" if dim is None else "num_categories"
-        raise InvalidArgumentError(f"target {path!r} is a function of x, so {missing} must be given too; set {missing}")
+        flag = "--" + missing.replace("_", "-")
+        raise InvalidArgumentError(f"target {path!r} is a function of x; give {missing} too ({flag} in a shell)")
     spec = {"name": path, "dim": dim, "num_categories": num_categories}
     return Target(found, dim, num_categories, name=attribute, spec=spec)
 
@@ -64,11 +69,14 @@ def _import_module(name: str, path: str) -> ModuleType:
         ) from error
 
 
-def _takes_no_arguments(function: Any) -> bool:
-    if inspect.isclass(function) and issubclass(function, AbstractTarget):
+def _takes_no_arguments(found: Any) -> bool:
+    """True of what makes a target; a module of PyTorch is a density, whatever it accepts."""
+    if inspect.isclass(found) and issubclass(found, AbstractTarget):
         return True
+    if isinstance(found, nn.Module):
+        return False
     try:
-        inspect.signature(function).bind()
+        inspect.signature(found).bind()
     except (TypeError, ValueError):
         return False
     return True

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sabre.errors import InvalidArgumentError
+
 __all__ = ["Pairwise"]
 
 
@@ -21,6 +23,14 @@ class Pairwise:
     coupling: Float[Tensor, " edges"]
     field: Float[Tensor, "dim categories"]
     constant: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not bool(self.coupling.isfinite().all()):
+            raise InvalidArgumentError("Pairwise: a coupling is not finite; only a field may be -inf (forbidden)")
+        if bool((self.field.isnan() | (self.field == torch.inf)).any()):
+            raise InvalidArgumentError(
+                "Pairwise: a field is NaN or +inf; use finite ones, or -inf for forbidden values"
+            )
 
     @property
     def dim(self) -> int:
@@ -58,6 +68,3 @@ class Pairwise:
         around = x.gather(1, neighbour[site].flatten(1)).reshape(*site.shape, -1)
         onehot = torch.nn.functional.one_hot(around, self.num_categories + 1)[..., : self.num_categories]
         return self.field.to(x.device)[site] + (onehot * weight[site].unsqueeze(-1)).sum(-2)
-
-    def to(self, device: torch.device | str) -> "Pairwise":
-        return Pairwise(self.edges.to(device), self.coupling.to(device), self.field.to(device), self.constant)

@@ -1,7 +1,7 @@
 """Training: Algorithm 1, where its trajectories come from, and the one loop around it."""
 
 from sabre.training.algorithm import algorithm_1, prefill
-from sabre.training.builder import Sampler, build_plan, build_sampler
+from sabre.training.builder import Sampler, build_plan, build_sampler, make_schedule
 from sabre.training.experience import Experience, ExperiencePlan
 from sabre.training.learner import Learner, Trajectories
 from sabre.training.loop import TrainingLoop
@@ -22,5 +22,6 @@ __all__ = [
     "algorithm_1",
     "build_plan",
     "build_sampler",
+    "make_schedule",
     "prefill",
 ]

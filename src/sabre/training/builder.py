@@ -15,7 +15,7 @@ from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
 from sabre.targets import AbstractTarget
 from sabre.training.experience import ExperiencePlan
 
-__all__ = ["Sampler", "build_plan", "build_sampler"]
+__all__ = ["Sampler", "build_plan", "build_sampler", "make_schedule"]
 
 _ACTIVATIONS_PER_CHUNK = 2**26
 _AUTO_VOCABULARY = 256
@@ -36,9 +36,11 @@ def build_sampler(target: AbstractTarget, options: Options, device: torch.device
     order_name = options.order
     if order_name == "auto":
         order_name = "raster" if options.net == "causal" else "random"
-    process = MaskedDiffusion(blocks, make_order(order_name, blocks.layout), _schedule("schedule", options.schedule))
+    process = MaskedDiffusion(
+        blocks, make_order(order_name, blocks.layout), make_schedule("schedule", options.schedule)
+    )
     network = _network(target, options, blocks, order_name, custom).to(device)
-    eval_process = process.with_schedule(_schedule("eval_schedule", options.eval_schedule))
+    eval_process = process.with_schedule(make_schedule("eval_schedule", options.eval_schedule))
     return Sampler(network, process, eval_process)
 
 
@@ -60,14 +62,19 @@ def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:
 def _network(
     target: AbstractTarget, options: Options, blocks: Blocks, order_name: str, custom: nn.Module | None
 ) -> CausalNetwork | StateNetwork:
+    if (custom is None) == (options.net == "custom"):
+        what = "is missing" if custom is None else f"was given, and the option net is {options.net!r}"
+        raise InvalidArgumentError(f"a network of your own {what}; pass it as net=... to a run with net='custom'")
     noise = Noise.named(options.seed, "weights")
     vocabulary, layout = blocks.vocabulary, blocks.layout
     width = options.width or (256 if options.net == "mlp" else 64)
     if custom is not None:
-        return StateNetwork(AllSites(custom), vocabulary, _ACTIVATIONS_PER_CHUNK // (64 * blocks.num_tokens))
+        states = _ACTIVATIONS_PER_CHUNK // (64 * blocks.num_tokens)
+        return StateNetwork(AllSites(custom.eval(), vocabulary), vocabulary, states)
     if options.net == "mlp":
         module: nn.Module = MLP(blocks.num_tokens, vocabulary, noise, width=width, depth=options.depth)
-        return StateNetwork(module, vocabulary, _ACTIVATIONS_PER_CHUNK // (width * options.depth))
+        per_state = width * options.depth + blocks.num_tokens * (vocabulary - 1)
+        return StateNetwork(module, vocabulary, max(1, _ACTIVATIONS_PER_CHUNK // per_state))
     _check_heads(width, options.heads)
     if options.net == "vit":
         module = ViT(layout, vocabulary, noise, width=width, depth=options.depth, heads=options.heads)
@@ -123,7 +130,7 @@ def _auto_box(target: AbstractTarget) -> tuple[int, ...]:
     return (1,) * len(layout.shape)
 
 
-def _schedule(name: str, text: str) -> Schedule:
+def make_schedule(name: str, text: str) -> Schedule:
     try:
         low, _, high = str(text).partition("-")
         return Schedule(int(low), int(high or low))

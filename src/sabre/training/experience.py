@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sabre.mcmc import Kernel, advance, init
+from sabre.mcmc import ChainState, Kernel, advance
 from sabre.networks import Network
 from sabre.noise import Noise
 from sabre.objectives import Origin
@@ -90,9 +90,10 @@ class Experience:
         """Run MCMC on the un-annealed target from weighted draws of the buffer and keep where the chains end."""
         assert self.plan.kernel is not None
         noise = self._noises["mcmc"]
-        x, _ = self.buffer.draw(self.plan.batch_size, noise)
-        state, _ = advance(self.plan.kernel, init(x, self.target), self.target, noise, self.plan.mcmc_steps)
-        self.mcmc_buffer.add(state.x, state.log_density, torch.zeros_like(state.log_density))
+        start = ChainState(*self.buffer.draw(self.plan.batch_size, noise))
+        state, _ = advance(self.plan.kernel, start, self.target, noise, self.plan.mcmc_steps)
+        allowed = state.log_density > -torch.inf
+        self.mcmc_buffer.add(state.x[allowed], state.log_density[allowed], torch.zeros_like(state.log_density[allowed]))
 
     def _backward(self, x: Int[Tensor, "batch dim"], log_density: Float[Tensor, " batch"]) -> Trajectories:
         path = self.process.draw_path(len(x), self._noises["path"], self._device)

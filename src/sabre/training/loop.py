@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
-from sabre.errors import NonFiniteError
+from sabre.errors import NonFiniteError, TargetError
 from sabre.evaluation import TrueSamples, effective_sample_size, evaluate, true_samples
 from sabre.storage import RunDirectory, StopSignal, save_checkpoint
 from sabre.training.algorithm import StepOutcome
+from sabre.training.learner import Trajectories
 from sabre.training.progress import ProgressDisplay
 from sabre.training.state import TrainingState
 
@@ -26,6 +27,7 @@ class TrainingLoop:
         self._truth: TrueSamples | None = None
         self._saved_step = state.step if state.step else -1
         self._saved_at = 0.0
+        self._on_policy: Trajectories | None = None
 
     def run(self, time_limit: float | None) -> int | None:
         """Train; returns the number of the signal that ended it early, if one did."""
@@ -46,6 +48,7 @@ class TrainingLoop:
     def save(self) -> None:
         """Write a checkpoint, unless this step has one."""
         if self.directory is not None and self.state.step != self._saved_step:
+            self.directory.sync_metrics()
             tensors, values = self.state.checkpoint()
             save_checkpoint(self.directory.checkpoints, self.state.step, tensors, values)
             self._saved_step = self.state.step
@@ -53,16 +56,25 @@ class TrainingLoop:
     def _advance(self) -> StepOutcome:
         try:
             return self.state.advance()
-        except NonFiniteError as error:
-            raise NonFiniteError(f"step {self.state.step + 1}: {error}") from error
+        except (NonFiniteError, TargetError) as error:
+            kept = f"; the run is kept as it was after step {self._saved_step}" if self._saved_step > 0 else ""
+            raise type(error)(f"step {self.state.step + 1}: {error}{kept}") from error
 
     def _after_step(self, outcome: StepOutcome, now: float) -> None:
         state, options = self.state, self.state.options
         is_last = state.is_finished
+        records = []
         if is_last or state.step % options.log_interval == 0:
-            self._record(_training_record(state, outcome))
+            records.append(_training_record(state, outcome))
         if options.eval_interval and (is_last or state.step % options.eval_interval == 0):
-            self._record(self._evaluation_record())
+            records.append(self._evaluation_record())
+        for record in records:
+            self._record(record)
+        if outcome.batch.log_pf is not None:
+            self._on_policy = outcome.batch
+        if records:
+            self.display.take({} if self._on_policy is None else _batch_figures(self._on_policy))
+            self.display.show(state.step)
         if state.step % options.checkpoint_interval == 0 or now - self._saved_at >= 60 * options.checkpoint_minutes:
             self.save()
             self._saved_at = now
@@ -71,7 +83,7 @@ class TrainingLoop:
         self.records.append(record)
         if self.directory is not None:
             self.directory.append_metrics(record)
-        self.display.update(self.state.step, record)
+        self.display.take(record)
 
     def _evaluation_record(self) -> dict[str, Any]:
         state, options = self.state, self.state.options
@@ -97,12 +109,18 @@ def _training_record(state: TrainingState, outcome: StepOutcome) -> dict[str, An
     if state.options.objective == "tb":
         record["log_z"] = float(state.learner.log_z.detach())
     if outcome.batch.log_pf is not None:
-        log_weight = outcome.batch.log_density - outcome.batch.log_pf.detach()
-        record["batch_elbo"] = float(log_weight.mean())
-        record["batch_ess"] = effective_sample_size(log_weight).value
+        record |= _batch_figures(outcome.batch)
         if state.options.objective != "tb":
+            log_weight = outcome.batch.log_density - outcome.batch.log_pf.detach()
             record["log_z"] = float(torch.logsumexp(log_weight, 0)) - math.log(len(log_weight))
     return record
+
+
+def _batch_figures(batch: Trajectories) -> dict[str, float]:
+    """What an on-policy batch says about the full target."""
+    assert batch.log_pf is not None
+    log_weight = batch.log_density - batch.log_pf.detach()
+    return {"batch_elbo": float(log_weight.mean()), "batch_ess": effective_sample_size(log_weight).value}
 
 
 class _Deadline:

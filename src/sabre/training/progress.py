@@ -1,5 +1,6 @@
 """What a run shows while it goes: a live bar on a terminal, plain lines elsewhere."""
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -21,9 +22,9 @@ class ProgressDisplay:
     def __init__(self, num_steps: int, start: int, *, enabled: bool = True, stream: TextIO | None = None) -> None:
         self._num_steps, self._start = num_steps, start
         self._enabled, self._stream = enabled, stream or sys.stderr
-        self._began = self._last_line = time.monotonic()
-        self._shown = start
+        self._began, self._last_line = time.monotonic(), -math.inf
         self._figures: dict[str, Any] = {}
+        self._evaluated = False
         self._bar: Progress | None = None
 
     def __enter__(self) -> "ProgressDisplay":
@@ -46,18 +47,27 @@ class ProgressDisplay:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, step: int, record: Mapping[str, Any]) -> None:
-        """Take in the newest figures and show them, on plain streams every ten seconds and at the end."""
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Take in the newest figures. Those of single batches stand in until there is an evaluation."""
+        self._evaluated |= record.get("elbo") is not None
+        for key in _FIGURES:
+            value = record.get(key)
+            if value is None and not self._evaluated:
+                value = record.get(f"batch_{key}")
+            if value is not None:
+                self._figures[key] = value
+
+    def show(self, step: int) -> None:
+        """Show the figures; on plain streams the first ones, then every ten seconds, and the last ones."""
         if not self._enabled:
             return
-        self._figures.update({key: record[key] for key in _FIGURES if record.get(key) is not None})
         text = "  ".join(f"{key} {value:.5g}" for key, value in self._figures.items())
         if self._bar is not None:
             self._bar.update(self._task, completed=step, figures=text)
             return
         now = time.monotonic()
-        if now - self._last_line >= _SECONDS_BETWEEN_LINES or (step == self._num_steps and step != self._shown):
-            self._last_line, self._shown = now, step
+        if now - self._last_line >= _SECONDS_BETWEEN_LINES or step == self._num_steps:
+            self._last_line = now
             rate = (now - self._began) / max(1, step - self._start)
             left = rate * (self._num_steps - step)
             print(f"step {step}/{self._num_steps}  {text}  ETA {_clock(left)}", file=self._stream, flush=True)

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from sabre.device import pick_device
@@ -17,6 +18,7 @@ from sabre.training.algorithm import StepOutcome, algorithm_1, prefill
 from sabre.training.annealing import inverse_temperature, learning_rate_factor
 from sabre.training.builder import build_plan, build_sampler
 from sabre.training.experience import Experience
+from sabre.training.fingerprint import fingerprint, require_same
 from sabre.training.learner import Learner
 
 __all__ = ["TrainingState"]
@@ -41,6 +43,9 @@ class TrainingState:
         self.seconds = 0.0
         self.mean_log_density = 0.0
         self.has_begun = False
+        self.fingerprint: dict[str, Any] = {}
+        self.sessions: list[dict[str, Any]] = []
+        """The processes that have trained, the newest last: see `provenance`."""
 
     @property
     def is_finished(self) -> bool:
@@ -61,6 +66,9 @@ class TrainingState:
         x = self.noises["rollout"].integers(self.target.num_categories, (self.options.batch_size, self.target.dim))
         prefill(self.experience, beta=self.beta)
         self.checked.check_support(x)
+        self.fingerprint = fingerprint(CheckedTarget(self.target), self.device)
+        if self.options.log_z_init is None and self.beta > 0:
+            self._estimate_log_z()
         self.has_begun = True
 
     def advance(self) -> StepOutcome:
@@ -73,6 +81,16 @@ class TrainingState:
         self._carry_log_z(outcome)
         self.step += 1
         return outcome
+
+    @torch.no_grad()
+    def _estimate_log_z(self) -> None:
+        """Where no annealing leads log Z from its value at beta = 0: the mean log-weight of a first batch."""
+        batch = self.experience.sample_on_policy()
+        assert batch.log_pf is not None
+        log_weight = self.beta * batch.log_density - batch.log_pf
+        allowed = log_weight[log_weight.isfinite()]
+        if len(allowed):
+            self.learner.shift_log_z(float(allowed.mean()) - float(self.learner.log_z.detach()))
 
     def _carry_log_z(self, outcome: StepOutcome) -> None:
         """d log Z / d beta = E_beta[log density]: move log Z along with the annealed target.
@@ -100,26 +118,31 @@ class TrainingState:
             "num_evaluations": self.num_evaluations,
             "seconds": self.seconds,
             "mean_log_density": self.mean_log_density,
+            "target": self.fingerprint,
+            "sessions": self.sessions,
         }
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint; from there everything happens again bit for bit."""
         tensors = checkpoint.tensors
         try:
+            self.fingerprint = checkpoint.state["target"]
+            require_same(self.target, self.fingerprint, self.device)
             self.learner.load_state_tensors(tensors["model"], tensors["optimiser"])
             self.experience.buffer.load_state_tensors(tensors["replay"])
             self.experience.mcmc_buffer.load_state_tensors(tensors["mcmc"])
             for name, noise in self.noises.items():
                 noise.state = tensors["noise"][name]
+            self.step, self.has_begun = checkpoint.step, True
+            self.seconds = float(checkpoint.state["seconds"])
+            self.mean_log_density = float(checkpoint.state["mean_log_density"])
+            self.sessions = list(checkpoint.state["sessions"])
+            self.checked.num_evaluations = int(checkpoint.state["num_evaluations"])
         except (KeyError, RuntimeError) as error:
             raise CheckpointError(
                 f"the checkpoint of step {checkpoint.step} does not fit the options of this run ({error}); "
                 "restore the run's config.yaml"
             ) from error
-        self.step, self.has_begun = checkpoint.step, True
-        self.seconds = float(checkpoint.state["seconds"])
-        self.mean_log_density = float(checkpoint.state["mean_log_density"])
-        self.checked.num_evaluations = int(checkpoint.state["num_evaluations"])
 
     def _make_learner(self) -> Learner:
         options = self.options
