@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from torch import nn
 
-from sabre.networks import CausalNetwork, StateNetwork, ViT
+from sabre.networks import AllSites, CausalNetwork, StateNetwork, ViT
 from sabre.noise import Noise
+from sabre.objectives import backpropagate
 from sabre.processes import Blocks, Path
 from sabre.tape import all_states
-from small import grid_layout, randomised
+from small import UserNet, grid_layout, randomised
 
 LAYOUT = grid_layout(3, 4)
 
@@ -48,3 +50,29 @@ def test_blocks_are_a_bijection(num_categories, box):
     assert torch.equal(blocks.decode(tokens), x)
     assert len(tokens.unique(dim=0)) == len(x)
     assert int(tokens.max()) == blocks.vocabulary - 1
+
+
+class Counting(nn.Module):
+    """A user's network that writes down how many states it gets at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.network, self.seen = UserNet(12, 2), []
+
+    def forward(self, state):
+        self.seen.append(len(state))
+        return self.network(state)
+
+
+@pytest.mark.parametrize("steps", [3, 6, 12])
+def test_memory_does_not_grow_with_the_number_of_steps(steps):
+    """However many steps a trajectory has, no more states than fit are held at once; each of them is seen once."""
+    module = Counting()
+    network = StateNetwork(AllSites(module, 2), 2, states_per_chunk=20)
+    path = Path(Noise(0).permutation(8, 12), torch.full((steps,), 12 // steps))
+    tokens, log_pf = network.rollout(path, Noise(1))
+    assert sum(module.seen) == 8 * steps
+    module.seen.clear()
+    backpropagate(network, tokens, path, torch.sin, log_pf=log_pf.double().sum(1))
+    assert sum(module.seen) == 8 * steps
+    assert max(module.seen) <= 20
