@@ -57,7 +57,8 @@ def ising_like(**changes) -> ReportData:
             "ess": {"value": 0.91, "stderr": 0.002},
             "phases": [{"value": 0.25, "stderr": 0.01}, {"value": 0.75, "stderr": 0.01}],
             "num_samples": 4096,
-            "provenance": {"seed": 5, "versions": {"torch": "9.9"}, "commit": None},
+            "provenance": {"seed": 5, "versions": {"torch": "9.9"}, "commit": None, "parts": [{"step": 8}]},
+            "evaluated": {"seed": 11, "command": "sabre evaluate r", "machine": "unseen"},
         },
         "samples": torch.arange(24).reshape(2, 12) % 2,
         "true_samples": torch.ones(2, 12, dtype=torch.long),
@@ -74,8 +75,18 @@ def test_the_page_says_how_far_the_estimate_is_from_the_truth():
     assert "the estimate is 0.006 nats too low, or 1.9 standard errors." in text
     for part in ("238.600 ± 0.010", "−0.0472", "+0.0528", "0.9100 ± 0.0020", "Share of phase 2", "0.750 ± 0.010"):
         assert part in text
-    for part in ("target.name", "ising", "versions.torch", "9.9", "4096", "finished run"):
+    for part in (
+        "target.name",
+        "ising",
+        "versions.torch",
+        "9.9",
+        "4096",
+        "finished run",
+        "parts.1.step",
+        "evaluated.seed",
+    ):
         assert part in text
+    assert "unseen" not in text
     energy = {"mean_energy": {"value": -372.5, "stderr": 0.25, "exact": -372}}
     text = Balance(render_report(ising_like(results=energy))).text
     assert "mean energy −372.50 ± 0.25 −372.00000 −0.5 (2 standard errors)" in text

@@ -92,7 +92,9 @@ class Run:
         """Of the training: the newest of the processes that had a part in it, and their common cost."""
         *before, newest = self._state.sessions
         cost = {"wall_clock_s": self._state.seconds, "num_evaluations": self._state.num_evaluations}
-        return {"seed": self.options.seed} | newest | cost | {"resumed_from": before}
+        kept = ("from_step", "command", "commit", "date")
+        parts = [{key: part[key] for key in kept} for part in before]
+        return {"seed": self.options.seed} | newest | cost | {"resumed_from": parts}
 
     @property
     def results(self) -> dict[str, Any]:

@@ -43,24 +43,27 @@ def _header(report: ReportData) -> str:
 
 def _closing(report: ReportData) -> str:
     """Options on one side, provenance and what else the results hold on the other."""
-    rest = {
-        key: value
-        for key, value in report.results.items()
-        if isinstance(value, int | float | str) or key == "provenance"
+    results = report.results
+    rest = results.get("provenance", {}) | {
+        key: value for key, value in results.items() if isinstance(value, int | float | str)
     }
+    if "evaluated" in results:
+        rest["evaluated"] = {key: results["evaluated"].get(key) for key in ("seed", "schedule", "command", "date")}
     parts = [
         f"<div><h3>{title}</h3>{table((), _flat(values), 'options')}</div>"
-        for title, values in (("Options", report.config), ("Provenance", rest.pop("provenance", {}) | rest))
+        for title, values in (("Options", report.config), ("Provenance", rest))
         if values
     ]
     return f'<div class="columns">{"".join(parts)}</div>'
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """One row per value, nested names joined by dots."""
+    """One row per value, nested names and places in lists joined by dots."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
-        if isinstance(value, dict):
+        if isinstance(value, list):
+            rows += _flat({f"{key}.{number}": item for number, item in enumerate(value, 1)}, prefix)
+        elif isinstance(value, dict):
             rows += _flat(value, f"{prefix}{key}.")
         else:
             rows.append((escape(f"{prefix}{key}"), escape("none" if value is None else value)))
