@@ -348,8 +348,11 @@ def test_a_priority_after_which_nobody_knows_the_law_of_a_batch_is_refused(metho
 
 
 def test_a_network_of_ones_own_is_given_where_it_is_asked_for():
-    with pytest.raises(InvalidArgumentError, match="a network of your own is missing"):
+    with pytest.raises(InvalidArgumentError, match="no network was given; pass the module itself"):
         sabre.train(Ising(4, 0.4), net="custom", progress=False)
+    assert main(f"{ISING} --net mlp --run-dir r".split()) == 0
+    with pytest.raises(InvalidArgumentError, match="that of this run is 'mlp'; leave out net"):
+        sabre.load("r", net=Net(torch.zeros))
 
 
 def test_too_much_memory_is_explained(refused):

@@ -62,9 +62,10 @@ def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:
 def _network(
     target: AbstractTarget, options: Options, blocks: Blocks, order_name: str, custom: nn.Module | None
 ) -> CausalNetwork | StateNetwork:
-    if (custom is None) == (options.net == "custom"):
-        what = "is missing" if custom is None else f"was given, and the option net is {options.net!r}"
-        raise InvalidArgumentError(f"a network of your own {what}; pass it as net=... to a run with net='custom'")
+    if custom is None and options.net == "custom":
+        raise InvalidArgumentError("net is 'custom', and no network was given; pass the module itself as net=...")
+    if custom is not None and options.net != "custom":
+        raise InvalidArgumentError(f"a network was given, and that of this run is {options.net!r}; leave out net=...")
     noise = Noise.named(options.seed, "weights")
     vocabulary, layout = blocks.vocabulary, blocks.layout
     width = options.width or (256 if options.net == "mlp" else 64)
