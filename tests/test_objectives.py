@@ -108,6 +108,11 @@ def test_log_z_gradient_of_trajectory_balance():
     value = OBJECTIVES["tb"](log_weight, 0.7, "model")
     assert torch.allclose(value.log_z_grad, log_z.grad, atol=1e-12)
     assert OBJECTIVES["lv"](log_weight, 0.7, "model").log_z_grad == 0
+    with_forbidden = torch.cat([log_weight, torch.tensor([-torch.inf], dtype=F64)])
+    assert float(OBJECTIVES["tb"](with_forbidden, 0.4, "model").log_z_grad) == pytest.approx(
+        float(OBJECTIVES["tb"](log_weight, 0.4, "model").log_z_grad)
+    )
+    assert float(OBJECTIVES["tb"](with_forbidden[-1:], 0.4, "model").log_z_grad) == 0
 
 
 def test_forbidden_states_push_down_and_stay_finite():

@@ -17,9 +17,10 @@ def lines_of(capsys, **options):
 def test_the_first_and_the_last_figures_are_shown_and_those_of_a_batch_until_there_is_an_evaluation(capsys):
     lines = lines_of(capsys, eval_interval=6)
     assert [line.split()[1] for line in lines] == ["2/12", "12/12"]
-    for line in lines:
-        assert [word for word in line.split() if word.isalpha()] == ["step", "loss", "elbo", "ess", "ETA"]
-        assert "log_z" in line
+    names = ["step", "loss", "elbo", "ess", "ETA"]
+    assert [word for word in lines[0].split() if word.isalpha()] == [names[0], "beta", *names[1:]]
+    assert [word for word in lines[1].split() if word.isalpha()] == names
+    assert all("log_z" in line for line in lines)
 
 
 def test_figures_of_evaluations_take_the_place_of_those_of_batches(capsys):

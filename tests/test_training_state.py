@@ -159,3 +159,29 @@ def test_chains_that_end_at_forbidden_states_are_not_learnt_from():
     state.begin()
     state.experience.explore()
     assert len(state.experience.mcmc_buffer) == 0
+
+
+def hard_core(x):
+    """Independent sets of a 5 x 6 grid: no two neighbours are both one. About one uniform state in a thousand."""
+    grid = x.reshape(-1, 5, 6)
+    clash = (grid[:, 1:] * grid[:, :-1]).sum((1, 2)) + (grid[:, :, 1:] * grid[:, :, :-1]).sum((1, 2))
+    return torch.where(clash == 0, 0.0, -torch.inf)
+
+
+def test_a_rare_support_is_found_and_learnt_from():
+    """log Z = log of the number of independent sets, by the transfer matrix of its rows."""
+    rows = [r for r in range(64) if r & (r >> 1) == 0]
+    count = torch.tensor([[float(a & b == 0) for a in rows] for b in rows], dtype=torch.float64).matrix_power(4).sum()
+    target = Target(hard_core, dim=30, num_categories=2, log_z=float(count.log()))
+    state = TrainingState(target, sabre.Options(**SMALL | {"batch_size": 64, "prefill": 1}))
+    state.begin()
+    x, log_density = state.experience.buffer.draw(50, Noise(0))
+    assert log_density.isfinite().all()
+    assert (hard_core(x) == 0).all()
+    options = sabre.Options(steps=150, net="mlp", width=64, batch_size=64, eval_interval=0, final_samples=0)
+    run = sabre.train(target, options=options, progress=False)
+    scores = run.evaluate(2000)
+    assert scores.log_z.value == pytest.approx(target.log_z_exact, abs=0.5)
+    forbidden = (hard_core(run.sample(2000)) < 0).double().mean()
+    assert 0 < scores.forbidden.value == pytest.approx(float(forbidden), abs=0.1)
+    assert f"forbidden   {scores.forbidden}" in str(scores)

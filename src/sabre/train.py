@@ -117,7 +117,9 @@ def _train(state: TrainingState, directory: RunDirectory | None, time_limit: str
         loop = TrainingLoop(state, directory, display)
         received = loop.run(seconds)
         if not state.is_finished:
-            saved = "" if directory is None else f"; saved in {directory.path}, go on with --resume"
+            saved = "; give a run_dir to keep what is stopped"
+            if directory is not None:
+                saved = f"; saved in {directory.path}, go on with sabre.resume or --resume"
             display.note(f"stopped at step {state.step} of {state.options.steps}{saved}")
     if received == signal.SIGINT:
         raise KeyboardInterrupt

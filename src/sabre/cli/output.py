@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sabre.evaluation import Estimate
+from sabre.evaluation import Estimate, cautions
 from sabre.storage.files import strict_json
 
 __all__ = ["clean_stdout", "print_json", "scores_text"]
@@ -20,12 +20,16 @@ def scores_text(results: Mapping[str, Any]) -> str:
     lines.append(f"{'exact log Z':<12}{'unknown' if exact is None else f'{exact:.5f}'}")
     if results["phases"]:
         lines.append(f"{'phases':<12}{', '.join(_figure(phase) for phase in results['phases'])}")
-    return "\n".join(lines)
+    if results["forbidden"]["value"]:
+        lines.append(f"{'forbidden':<12}{_figure(results['forbidden'])}")
+    if results["step"] < results["steps"]:
+        lines.append(f"this is the state at step {results['step']} of {results['steps']}: the run has not finished")
+    return "\n".join([*lines, *cautions(results["ess"]["value"])])
 
 
 def _figure(figure: Mapping[str, float] | None) -> str:
     if figure is None:
-        return "unknown (no true samples)"
+        return "no true samples"
     value, stderr = (float("nan") if figure[key] is None else figure[key] for key in ("value", "stderr"))
     return str(Estimate(value, stderr))
 

@@ -1,7 +1,7 @@
 """Evaluation: estimates with errors, beside the truth."""
 
 from sabre.evaluation.estimates import Estimate, effective_sample_size, importance_log_z, mean_estimate
-from sabre.evaluation.scores import Scores, backward_log_weights, evaluate, sample_weighted
+from sabre.evaluation.scores import Scores, backward_log_weights, cautions, evaluate, sample_weighted
 from sabre.evaluation.truth import TrueSamples, has_cluster_moves, true_samples
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Scores",
     "TrueSamples",
     "backward_log_weights",
+    "cautions",
     "effective_sample_size",
     "evaluate",
     "has_cluster_moves",

@@ -16,7 +16,10 @@ from sabre.objectives import log_likelihood
 from sabre.processes import MaskedDiffusion
 from sabre.targets import AbstractTarget
 
-__all__ = ["Scores", "evaluate", "sample_weighted"]
+__all__ = ["LOW_ESS", "Scores", "cautions", "evaluate", "sample_weighted"]
+
+LOW_ESS = 0.05
+NONE_FORBIDDEN = Estimate(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Scores:
     """ELBO <= log Z <= EUBO, the importance-weighted log Z and the effective sample size per sample.
 
     `eubo` is None where the target has no samples, `log_z_exact` where nobody knows it. `phases` are the shares of the
-    symmetric images (spin up and down, majority colours) among the samples.
+    symmetric images (spin up and down, majority colours) among the samples, `forbidden` is that of samples with
+    log density -inf, of which a single one makes the ELBO -inf.
     """
 
     elbo: Estimate
@@ -35,6 +39,7 @@ class Scores:
     num_samples: int
     true_samples: str | None
     phases: tuple[Estimate, ...] = ()
+    forbidden: Estimate = NONE_FORBIDDEN
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, every figure as {"value": ..., "stderr": ...}."""
@@ -49,6 +54,7 @@ class Scores:
             "ess": figure(self.ess),
             "log_z_exact": self.log_z_exact,
             "phases": [figure(phase) for phase in self.phases],
+            "forbidden": figure(self.forbidden),
             "num_samples": self.num_samples,
             "true_samples": self.true_samples,
         }
@@ -57,7 +63,10 @@ class Scores:
         exact = "unknown" if self.log_z_exact is None else f"{self.log_z_exact:.5f}"
         rows = [("ELBO", self.elbo), ("log Z", self.log_z), ("EUBO", self.eubo), ("ESS", self.ess)]
         lines = [f"{name:<12}{'no true samples' if figure is None else figure}" for name, figure in rows]
-        return "\n".join([*lines, f"{'exact log Z':<12}{exact}"])
+        lines.append(f"{'exact log Z':<12}{exact}")
+        if self.forbidden.value:
+            lines.append(f"{'forbidden':<12}{self.forbidden}")
+        return "\n".join([*lines, *cautions(self.ess.value)])
 
 
 @torch.no_grad()
@@ -109,4 +118,14 @@ def evaluate(
         num_samples=num_samples,
         true_samples=None if truth is None else truth.source,
         phases=tuple(share(count, num_samples) for count in counts),
+        forbidden=share(int(torch.isneginf(log_weight).sum()), num_samples),
     )
+
+
+def cautions(ess: float | None) -> list[str]:
+    """What must be known to read the figures of an evaluation."""
+    if ess is None or ess >= LOW_ESS:
+        return []
+    return [
+        f"the effective sample size is below {LOW_ESS:.0%}: samples may miss much of the target, errors are too small"
+    ]

@@ -17,6 +17,7 @@ _LABELS = {
     "eubo": "EUBO, an upper bound on log Z",
     "ess": "Effective sample size per sample",
     "phases": "Share of phase",
+    "forbidden": "Share of forbidden samples",
 }
 _LOW_ESS = 0.05
 

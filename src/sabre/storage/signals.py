@@ -2,16 +2,19 @@
 
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any
 
 __all__ = ["StopSignal"]
 
+_PATIENCE = 1.0
+"""Seconds within which a second Ctrl-C counts as the same one."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """While active, the first SIGINT or SIGTERM only sets `received`; another SIGINT interrupts at once.
+    """While active, the first SIGINT or SIGTERM only sets `received`; a second later another SIGINT interrupts at once.
 
     Handlers belong to the main thread: in any other thread this does nothing.
     """
@@ -19,6 +22,7 @@ class StopSignal:
     def __init__(self) -> None:
         self.received: int | None = None
         self._previous: dict[int, Any] = {}
+        self._since = 0.0
 
     def __enter__(self) -> "StopSignal":
         if threading.current_thread() is threading.main_thread():
@@ -34,6 +38,6 @@ class StopSignal:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         if self.received is None:
-            self.received = int(number)
-        elif number == signal.SIGINT:
+            self.received, self._since = int(number), time.monotonic()
+        elif number == signal.SIGINT and time.monotonic() - self._since >= _PATIENCE:
             raise KeyboardInterrupt

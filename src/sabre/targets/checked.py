@@ -50,8 +50,8 @@ class CheckedTarget(AbstractTarget):
         if self.is_enumerable and self.log_z_exact != -math.inf:
             return
         raise TargetError(
-            f"the log density of {self._target!r} is -inf on all {self.num_evaluations} states that were tried, e.g. "
-            f"x = {abbreviated(x[0])}; allow some states, or replace -inf by a finite penalty"
+            f"the log density of {self._target!r} is -inf on all {self.num_evaluations} random states that were "
+            f"tried, e.g. x = {abbreviated(x[0])}; allow more states, or replace -inf by a finite penalty"
         )
 
     def site_log_density(

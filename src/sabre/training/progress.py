@@ -13,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 __all__ = ["ProgressDisplay"]
 
 _SECONDS_BETWEEN_LINES = 10.0
-_FIGURES = ("loss", "log_z", "elbo", "ess")
+_FIGURES = ("beta", "loss", "log_z", "elbo", "ess")
 
 
 class ProgressDisplay:
-    """Shows step, loss, log Z, ELBO, ESS and the time that is left."""
+    """Shows step, loss, log Z, ELBO, ESS and the time that is left; beta while the target is annealed, and log Z too."""
 
     def __init__(self, num_steps: int, start: int, *, enabled: bool = True, stream: TextIO | None = None) -> None:
         self._num_steps, self._start = num_steps, start
@@ -61,7 +61,9 @@ class ProgressDisplay:
         """Show the figures; on plain streams the first ones, then every ten seconds, and the last ones."""
         if not self._enabled:
             return
-        text = "  ".join(f"{key} {value:.5g}" for key, value in self._figures.items())
+        annealed = self._figures.get("beta", 1.0) < 1
+        shown = {key: self._figures[key] for key in _FIGURES if key in self._figures and (annealed or key != "beta")}
+        text = "  ".join(f"{key} {value:.5g}" for key, value in shown.items())
         if self._bar is not None:
             self._bar.update(self._task, completed=step, figures=text)
             return

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from sabre.device import pick_device
@@ -23,6 +24,8 @@ from sabre.training.learner import Learner
 
 __all__ = ["TrainingState"]
 
+_SEARCHES = 512
+"""Batches of random states among which an allowed one is looked for."""
 _STREAMS = ("rollout", "path", "replay", "mcmc", "drop")
 
 
@@ -65,6 +68,8 @@ class TrainingState:
         """What comes before the first step: the first of the buffer, and a check that the target allows anything."""
         x = self.noises["rollout"].integers(self.target.num_categories, (self.options.batch_size, self.target.dim))
         prefill(self.experience, beta=self.beta)
+        if not self.checked.has_seen_allowed:
+            self._search(x)
         self.checked.check_support(x)
         self.fingerprint = fingerprint(CheckedTarget(self.target), self.device)
         if self.options.log_z_init is None and self.beta > 0:
@@ -81,6 +86,20 @@ class TrainingState:
         self._carry_log_z(outcome)
         self.step += 1
         return outcome
+
+    def _search(self, x: Int[Tensor, "batch dim"]) -> None:
+        """Look for allowed states among uniform ones, and give them to the buffer as the first to learn from.
+
+        Under the uniform law the log-weight is log density + d log C.
+        """
+        constant = self.target.dim * math.log(self.target.num_categories)
+        for _ in range(_SEARCHES):
+            log_density = self.checked.log_density(x).double()
+            allowed = log_density > -math.inf
+            if bool(allowed.any()):
+                self.experience.buffer.add(x[allowed], log_density[allowed], log_density[allowed] + constant)
+                return
+            x = self.noises["rollout"].integers(self.target.num_categories, x.shape)
 
     @torch.no_grad()
     def _estimate_log_z(self) -> None:
