@@ -108,11 +108,9 @@ def test_log_z_gradient_of_trajectory_balance():
     value = OBJECTIVES["tb"](log_weight, 0.7, "model")
     assert torch.allclose(value.log_z_grad, log_z.grad, atol=1e-12)
     assert OBJECTIVES["lv"](log_weight, 0.7, "model").log_z_grad == 0
+    # A uniform model fits the allowed states with log Z = d log C: it is the forbidden ones that pull log Z down.
     with_forbidden = torch.cat([log_weight, torch.tensor([-torch.inf], dtype=F64)])
-    assert float(OBJECTIVES["tb"](with_forbidden, 0.4, "model").log_z_grad) == pytest.approx(
-        float(OBJECTIVES["tb"](log_weight, 0.4, "model").log_z_grad)
-    )
-    assert float(OBJECTIVES["tb"](with_forbidden[-1:], 0.4, "model").log_z_grad) == 0
+    assert OBJECTIVES["tb"](with_forbidden, 0.7, "model").log_z_grad > value.log_z_grad + 10
 
 
 def test_forbidden_states_push_down_and_stay_finite():

@@ -1,6 +1,5 @@
 """Trajectory balance with a learnt log Z."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -13,13 +12,11 @@ def trajectory_balance(log_weight: Float[Tensor, " batch"], log_z: float, origin
     """L = mean_b (log w_b - log Z)^2, for trajectories of any origin.
 
     c_b = -2 (log w_b - log Z) / B,   dL/d log Z = -2 mean_b (log w_b - log Z)
-
-    The mean behind log Z leaves out forbidden states (log w = -inf): the stand-in for their log-weight is not one.
     """
     del origin
-    residual, allowed = bounded(log_weight) - log_z, log_weight > -torch.inf
+    residual = bounded(log_weight) - log_z
     return ObjectiveValue(
         loss=residual.square().mean(),
         coefficients=-2 * residual / len(residual),
-        log_z_grad=-2 * (allowed * residual).sum() / allowed.sum().clamp_min(1),
+        log_z_grad=-2 * residual.mean(),
     )

@@ -17,7 +17,7 @@ _FIGURES = ("beta", "loss", "log_z", "elbo", "ess")
 
 
 class ProgressDisplay:
-    """Shows step, loss, log Z, ELBO, ESS and the time that is left; beta while the target is annealed, and log Z too."""
+    """Shows step, loss, log Z, ELBO, ESS and the time that is left; beta while target and log Z are annealed."""
 
     def __init__(self, num_steps: int, start: int, *, enabled: bool = True, stream: TextIO | None = None) -> None:
         self._num_steps, self._start = num_steps, start
