@@ -178,7 +178,7 @@ def test_a_rare_support_is_found_and_learnt_from():
     x, log_density = state.experience.buffer.draw(50, Noise(0))
     assert log_density.isfinite().all()
     assert (hard_core(x) == 0).all()
-    options = sabre.Options(steps=150, net="mlp", width=64, batch_size=64, eval_interval=0, final_samples=0)
+    options = sabre.Options(steps=500, net="mlp", width=64, batch_size=64, eval_interval=0, final_samples=0)
     run = sabre.train(target, options=options, progress=False)
     scores = run.evaluate(2000)
     assert scores.log_z.value == pytest.approx(target.log_z_exact, abs=0.5)
