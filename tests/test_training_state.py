@@ -181,7 +181,7 @@ def test_a_rare_support_is_found_and_learnt_from():
     options = sabre.Options(steps=500, net="mlp", width=64, batch_size=64, eval_interval=0, final_samples=0)
     run = sabre.train(target, options=options, progress=False)
     scores = run.evaluate(2000)
-    assert scores.log_z.value == pytest.approx(target.log_z_exact, abs=0.5)
+    assert scores.log_z.value == pytest.approx(target.log_z_exact, abs=1.0)
     forbidden = (hard_core(run.sample(2000)) < 0).double().mean()
     assert 0 < scores.forbidden.value == pytest.approx(float(forbidden), abs=0.1)
     assert f"forbidden   {scores.forbidden}" in str(scores)
