@@ -31,10 +31,10 @@ class Entry(NamedTuple):
     paper: tuple[float, float] | None
 
 
-def _paper(preset: str, method: str, bounds: tuple[float, float]) -> Callable[[], Entry]:
+def _paper(preset: str, method: str, bounds: tuple[float, float], **changes: Any) -> Callable[[], Entry]:
     def build() -> Entry:
         target, options = make_preset(preset)
-        return Entry(target, options.replace({"method": method}), bounds)
+        return Entry(target, options.replace({"method": method} | changes), bounds)
 
     return build
 
@@ -47,6 +47,7 @@ def _ising(beta: float, steps: int, seed: int, bounds: tuple[float, float]) -> C
 ENTRIES: dict[str, Callable[[], Entry]] = {
     "gmm40-d16-tb+replay+mcmc": _paper("paper/gmm40-d16", "tb+replay+mcmc", (-3.84, 0.64)),
     "gmm40-d16-tb": _paper("paper/gmm40-d16", "tb", (-1.29, 14.99)),
+    "gmm40-d16-tb-depth2": _paper("paper/gmm40-d16", "tb", (-1.29, 14.99), depth=2),
     "manywell-d32-tb+replay": _paper("paper/manywell-d32", "tb+replay", (19.80, 20.93)),
     "ising16-critical-causal-seed0": _ising(0.4407, 3000, 0, (238.48, 238.80)),
     **{f"ising16-low-causal-seed{seed}": _ising(0.6, 4000, seed, (310.43, 310.55)) for seed in (0, 1, 2)},

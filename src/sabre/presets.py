@@ -48,9 +48,9 @@ _PAPER = Options(
 
 
 def _synthetic(target: AbstractTarget, layers: int, schedule: str = "1") -> Preset:
-    """`layers` as the paper's table counts them: linear maps, so one hidden layer fewer.
+    """`layers` as in the paper's table, taken to count linear maps, so one hidden layer fewer.
 
-    With one hidden layer on-policy training on 40GMM, d = 16, ends at the paper's bounds; with two it ends far above.
+    An inference: with one hidden layer on-policy training on 40GMM, d = 16, ends near the paper's bounds, with two not.
     """
     options = _PAPER.replace(
         {
