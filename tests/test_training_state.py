@@ -178,6 +178,15 @@ def test_a_rare_support_is_found_and_learnt_from():
     x, log_density = state.experience.buffer.draw(50, Noise(0))
     assert log_density.isfinite().all()
     assert (hard_core(x) == 0).all()
+    for priority, expected in (("weight", 30 * math.log(2)), ("uniform", 0.0)):
+        sloped = Target(lambda x: hard_core(x) - x.sum(1), dim=30, num_categories=2)
+        state = TrainingState(sloped, sabre.Options(**SMALL | {"batch_size": 64, "prefill": 1, "priority": priority}))
+        state.begin()
+        tensors = state.experience.buffer.state_tensors()
+        allowed = tensors["log_density"][: int(tensors["added"])] > -torch.inf
+        priorities = tensors["priority"][: len(allowed)][allowed]
+        assert priorities.tolist() == pytest.approx([expected] * len(priorities))  # the target is annealed to beta = 0
+        assert len(priorities) > 0
     options = sabre.Options(steps=500, net="mlp", width=64, batch_size=64, eval_interval=0, final_samples=0)
     run = sabre.train(target, options=options, progress=False)
     scores = run.evaluate(2000)

@@ -71,7 +71,7 @@ class TrainingLoop:
         for record in records:
             self._record(record)
         if outcome.batch.log_pf is not None:
-            self._on_policy = outcome.batch
+            self._on_policy = outcome.batch._replace(log_pf=outcome.batch.log_pf.detach())
         if records:
             self.display.take({} if self._on_policy is None else _batch_figures(self._on_policy))
             self.display.show(state.step)

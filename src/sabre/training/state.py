@@ -20,7 +20,8 @@ from sabre.training.annealing import inverse_temperature, learning_rate_factor
 from sabre.training.builder import build_plan, build_sampler
 from sabre.training.experience import Experience
 from sabre.training.fingerprint import fingerprint, require_same
-from sabre.training.learner import Learner
+from sabre.training.learner import Learner, annealed
+from sabre.training.replay import priority_of
 
 __all__ = ["TrainingState"]
 
@@ -90,14 +91,16 @@ class TrainingState:
     def _search(self, x: Int[Tensor, "batch dim"]) -> None:
         """Look for allowed states among uniform ones, and give them to the buffer as the first to learn from.
 
-        Under the uniform law the log-weight is log density + d log C.
+        Under the uniform law the log-weight is beta log density + d log C.
         """
         constant = self.target.dim * math.log(self.target.num_categories)
         for _ in range(_SEARCHES):
             log_density = self.checked.log_density(x).double()
             allowed = log_density > -math.inf
             if bool(allowed.any()):
-                self.experience.buffer.add(x[allowed], log_density[allowed], log_density[allowed] + constant)
+                found = log_density[allowed]
+                log_weight = annealed(self.beta, found) + constant
+                self.experience.buffer.add(x[allowed], found, priority_of(self.options.priority, found, log_weight))
                 return
             x = self.noises["rollout"].integers(self.target.num_categories, x.shape)
 
