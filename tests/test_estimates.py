@@ -5,7 +5,7 @@ import math
 import torch
 
 from sabre.evaluation import effective_sample_size, importance_log_z, mean_estimate
-from sabre.evaluation.estimates import share
+from sabre.metrics.estimates import share
 from sabre.noise import Noise
 
 

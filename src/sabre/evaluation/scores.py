@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sabre.evaluation.estimates import Estimate, effective_sample_size, importance_log_z, mean_estimate, share
 from sabre.evaluation.truth import TrueSamples
+from sabre.metrics.estimates import Estimate, effective_sample_size, importance_log_z, mean_estimate, share
 from sabre.networks import Network
 from sabre.noise import Noise
 from sabre.objectives import log_likelihood
