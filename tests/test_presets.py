@@ -38,13 +38,13 @@ ERRATA = {
     "decay": 0.0,
     "prefill": 10,
 }
-NOT_IN_THE_PAPER = {"carry_log_z": False, "informed": False, "block": "1"}
+NOT_IN_THE_PAPER = {"carry_log_z": False, "informed": False, "block": "1", "ema": 0.0, "reuse": 1, "warm_up": None}
 COMMON = TABLES | TEXT | ERRATA | NOT_IN_THE_PAPER
 WITHOUT_EFFECT = {"seed", "device", "eval_interval", "eval_samples", "log_interval"}
 
 MLP = {"net": "mlp", "width": 256, "kernel": "hamming", "hamming_radius": 5}
 VIT = {"net": "vit", "depth": 2, "heads": 4, "kernel": "swendsen-wang", "schedule": "4"}
-UNUSED = {"mlp": {"heads"}, "vit": {"hamming_radius"}}
+UNUSED = {"mlp": {"heads", "replicates"}, "vit": {"hamming_radius", "replicates"}}
 
 GMM = {"name": "gmm40", "seed": 0, "bits": 8}
 WELL = {"name": "manywell", "rotated": True, "bits": 8}
@@ -62,6 +62,15 @@ ROWS = {
     "paper/potts16-critical": (256, POTTS | {"beta": 1.005}, VIT | {"width": 128}),
     "paper/potts16-low": (256, POTTS | {"beta": 1.2}, VIT | {"width": 128}),
 }
+MDNS = {
+    **{"method": "wdce", "steps": 50000, "batch_size": 256, "learning_rate": 1e-4, "grad_clip": 0.0, "schedule": "1"},
+    **{"ema": 0.9999, "replicates": 8, "reuse": 10},
+}
+ROWS |= {f"{name}-mdns": (dim, spec, row | MDNS) for name, (dim, spec, row) in ROWS.items()}
+LARGER = {"ising16-critical": 4, "ising16-low": 4, "potts16-critical": 6, "potts16-low": 6}
+for name, depth in LARGER.items():
+    dim, spec, row = ROWS[f"paper/{name}-mdns"]
+    ROWS[f"mdns/{name}"] = (dim, spec, row | {"depth": depth, "anneal": 0.2, "warm_up": 0.28 / spec["beta"]})
 SYNTHETIC = {"gmm40": (50.0, HammingBall(5)), "manywell": (4.0, HammingBall(5))}
 
 
@@ -90,7 +99,7 @@ def test_every_option_that_matters_to_training_is_in_the_tables():
     for name, (_, _, row) in ROWS.items():
         others = {field.name for field in dataclasses.fields(Options)} - set(expected_options(name))
         assert {option for option in others if not option.startswith("checkpoint_")} == (
-            WITHOUT_EFFECT | UNUSED[row["net"]]
+            WITHOUT_EFFECT | UNUSED[row["net"]] - set(row)
         )
 
 

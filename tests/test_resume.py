@@ -40,6 +40,8 @@ CASES = {
     "causal, random schedule": {"method": "tb+replay+mcmc", "order": "random", "block": "1", "schedule": "1-3"},
     "mlp": {"method": "lv+replay", "net": "mlp", "order": "checkerboard", "off_to_on": 0.5},
     "vit": {"method": "rkl", "net": "vit", "drop": 0.5, "weight_decay": 0.01},
+    "mdns": {"method": "wdce", "net": "mlp", "ema": 0.9, "reuse": 3, "replicates": 2, "warm_up": 0.3},
+    "reused": {"method": "tb", "net": "causal", "order": "random", "reuse": 3},
     "user": {"method": "lv+replay+mcmc", "drop": 0.4, "schedule": "1-2", "priority": "density"},
 }
 
@@ -133,13 +135,25 @@ def test_what_is_compared_holds_every_part_of_a_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("group", "name"),
-    [("noise", "replay"), ("optimiser", "0.exp_avg"), ("replay", "priority"), ("mcmc", "added"), ("model", "log_z")],
+    ("case", "group", "name"),
+    [
+        ("causal", "noise", "replay"),
+        ("causal", "optimiser", "0.exp_avg"),
+        ("causal", "replay", "priority"),
+        ("causal", "mcmc", "added"),
+        ("causal", "model", "log_z"),
+        ("mdns", "averages", "module.first.weight"),
+        ("mdns", "averages", "num_updates"),
+        ("mdns", "kept", "tokens"),
+        ("reused", "kept", "order"),
+        ("mdns", "kept", "log_pf"),
+        ("mdns", "kept", "uses"),
+    ],
 )
-def test_a_resume_that_forgets_one_part_is_noticed(group, name, tmp_path, monkeypatch):
+def test_a_resume_that_forgets_one_part_is_noticed(case, group, name, tmp_path, monkeypatch):
     monkeypatch.setattr(loop_module, "_Deadline", StopAfter)
-    start("causal", tmp_path / "straight")
-    start("causal", tmp_path / "stopped", steps=3.0)
+    start(case, tmp_path / "straight")
+    start(case, tmp_path / "stopped", steps=4.0)
     shipped = sabre.run.latest_checkpoint
 
     def forgetful(root, warn, *, set_aside):
@@ -149,7 +163,7 @@ def test_a_resume_that_forgets_one_part_is_noticed(group, name, tmp_path, monkey
         return type(found)(found.step, found.tensors | {group: found.tensors[group] | {name: fresh}}, found.state)
 
     monkeypatch.setattr(sabre.run, "latest_checkpoint", forgetful)
-    go_on("causal", tmp_path / "stopped")
+    go_on(case, tmp_path / "stopped")
     assert differences(tmp_path / "straight", tmp_path / "stopped") != []
 
 

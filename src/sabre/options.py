@@ -25,7 +25,7 @@ def _option(default: Any, text: str) -> Any:
 class Options:
     """How to train. The defaults suit the causal network; presets hold the paper's values."""
 
-    method: str = _option("tb+replay+mcmc", "objective (tb, lv, rkl, ce), alone or with +replay or +replay+mcmc")
+    method: str = _option("tb+replay+mcmc", "objective (tb, lv, rkl, ce, wdce), alone or with +replay or +replay+mcmc")
     net: str = _option("causal", "mlp, vit or causal")
     steps: int = _option(3000, "number of gradient steps")
     seed: int = _option(0, "seed of all randomness of the run")
@@ -48,7 +48,11 @@ class Options:
     carry_log_z: bool = _option(True, "move log Z along with the annealed target by its known derivative")
     weight_decay: float = _option(0.0, "weight decay of the network")
     grad_clip: float = _option(1.0, "largest norm of the gradient; 0 for none")
+    ema: float = _option(0.0, "decay of averaged weights, which then draw all samples; 0 for none")
+    replicates: int = _option(8, "random masks per sample and gradient step (wdce)")
+    reuse: int = _option(1, "gradient steps from each on-policy batch")
     anneal: float = _option(0.3, "share of the steps over which the target's exponent grows from 0 to 1")
+    warm_up: float | None = _option(None, "keep the exponent at this value in that share (default: it grows)")
     decay: float = _option(0.5, "share of the steps, at the end, over which the learning rate falls to 0")
     drop: float = _option(0.0, "share of a trajectory's steps left out of the gradient, at random")
 
@@ -88,11 +92,26 @@ class Options:
                 raise InvalidArgumentError(f"{name} is {value!r}; choose {_range_text(kind, low, high)}")
 
         self._check_origins()
+        self._check_estimator()
+
+    def _check_estimator(self) -> None:
+        """What random masks and batches of other weights cannot be combined with."""
+        if self.objective == "wdce" and self.net == "causal":
+            raise InvalidArgumentError(
+                f"method is {self.method!r} with a causal network, which learns all steps of a trajectory in one pass "
+                "and does not take random masks; use ce, or net mlp or vit"
+            )
+        if self.objective == "wdce" and self.drop:
+            raise InvalidArgumentError(f"drop is {self.drop}: wdce learns from random masks, not from steps; use 0")
+        if self.objective == "rkl" and (self.reuse > 1 or self.ema):
+            raise InvalidArgumentError(
+                "rkl learns from samples of the current weights; set reuse to 1 and ema to 0, or use another method"
+            )
 
     def _check_origins(self) -> None:
         """ce and rkl weight a batch by the law that it was drawn from, which must be the model's or the target's."""
         known = ("weight", "uniform") if not self.uses_mcmc else ("weight",)
-        if self.objective in ("ce", "rkl") and self.uses_replay and self.priority not in known:
+        if self.objective in ("ce", "wdce", "rkl") and self.uses_replay and self.priority not in known:
             raise InvalidArgumentError(
                 f"priority is {self.priority!r}, by which the replayed states follow neither the model nor the target; "
                 f"with {self.method} use {' or '.join(known)}"
@@ -135,7 +154,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "kernel": ("auto", *KERNELS),
     "priority": PRIORITIES,
 }
-_MAY_BE_NONE = ("width", "log_z_init")
+_MAY_BE_NONE = ("width", "log_z_init", "warm_up")
 _RANGES: tuple[tuple[str, float, float, type], ...] = (
     ("steps", 1, _INF, int),
     ("seed", 0, 2**63 - 1, int),
@@ -148,7 +167,11 @@ _RANGES: tuple[tuple[str, float, float, type], ...] = (
     ("log_z_init", -_INF, _INF, float),
     ("weight_decay", 0, _INF, float),
     ("grad_clip", 0, _INF, float),
+    ("ema", 0, 0.999999, float),
+    ("replicates", 1, _INF, int),
+    ("reuse", 1, _INF, int),
     ("anneal", 0, 1, float),
+    ("warm_up", 0, 1, float),
     ("decay", 0, 1, float),
     ("drop", 0, 0.999, float),
     ("off_to_on", 0, 1e4, float),

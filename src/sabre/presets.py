@@ -80,7 +80,39 @@ def _lattice(target: AbstractTarget, width: int) -> Preset:
     return Preset(target, options)
 
 
-PRESETS: dict[str, Callable[[], Preset]] = {
+def _mdns(preset: Preset) -> Preset:
+    """The rival of the paper on the same target with the same network: weighted denoising cross-entropy.
+
+    Samples of the averaged weights, each batch used for ten steps, one site per step, no clipping.
+    """
+    changes = {
+        "method": "wdce",
+        "steps": 50_000,
+        "batch_size": 256,
+        "learning_rate": 1e-4,
+        "grad_clip": 0.0,
+        "ema": 0.9999,
+        "replicates": 8,
+        "reuse": 10,
+        "schedule": "1",
+        "eval_interval": 2500,
+        "checkpoint_interval": 5000,
+    }
+    return Preset(preset.target, preset.options.replace(changes))
+
+
+_HIGH_TEMPERATURE = 0.28
+"""The inverse temperature of the lattice at which the published form of MDNS warms up."""
+
+
+def _published_mdns(preset: Preset, beta: float, depth: int) -> Preset:
+    """The larger form that was published: more blocks, and a warm-up at high temperature instead of annealing."""
+    small = _mdns(preset)
+    changes = {"depth": depth, "warm_up": _HIGH_TEMPERATURE / beta, "anneal": 0.2}
+    return Preset(small.target, small.options.replace(changes))
+
+
+_EXPERIMENTS: dict[str, Callable[[], Preset]] = {
     "paper/gmm40-d16": lambda: _synthetic(GMM40(dim=2), layers=2),
     "paper/gmm40-d32": lambda: _synthetic(GMM40(dim=4), layers=4),
     "paper/manywell-d32": lambda: _synthetic(ManyWell(dim=4), layers=2),
@@ -90,6 +122,20 @@ PRESETS: dict[str, Callable[[], Preset]] = {
     "paper/ising16-lower": lambda: _lattice(Ising(size=16, beta=1.2), width=64),
     "paper/potts16-critical": lambda: _lattice(Potts(size=16, q=3, beta=1.005), width=128),
     "paper/potts16-low": lambda: _lattice(Potts(size=16, q=3, beta=1.2), width=128),
+}
+
+
+def _rival(name: str) -> Callable[[], Preset]:
+    return lambda: _mdns(_EXPERIMENTS[name]())
+
+
+PRESETS: dict[str, Callable[[], Preset]] = {
+    **_EXPERIMENTS,
+    **{f"{name}-mdns": _rival(name) for name in _EXPERIMENTS},
+    "mdns/ising16-critical": lambda: _published_mdns(_EXPERIMENTS["paper/ising16-critical"](), 0.4407, 4),
+    "mdns/ising16-low": lambda: _published_mdns(_EXPERIMENTS["paper/ising16-low"](), 0.6, 4),
+    "mdns/potts16-critical": lambda: _published_mdns(_EXPERIMENTS["paper/potts16-critical"](), 1.005, 6),
+    "mdns/potts16-low": lambda: _published_mdns(_EXPERIMENTS["paper/potts16-low"](), 1.2, 6),
 }
 
 

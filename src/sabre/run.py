@@ -49,8 +49,8 @@ class Run:
 
     @property
     def network(self) -> nn.Module:
-        """The trained network."""
-        network = self._state.sampler.network
+        """The trained network, with averaged weights if the run keeps them."""
+        network = self._state.sampler.drawing
         assert isinstance(network, nn.Module)
         return network
 
@@ -74,7 +74,7 @@ class Run:
         state = self._state
         truth = true_samples(self.target, num_samples, seed)
         process = self._process(schedule)
-        scores = evaluate(state.sampler.network, process, self.target, num_samples, seed, truth)
+        scores = evaluate(state.sampler.drawing, process, self.target, num_samples, seed, truth)
         self._results = scores.as_dict() | {
             "target": repr(self.target),
             "method": self.options.method,
@@ -112,7 +112,7 @@ class Run:
         require_int("sample", "n", n, low=1)
         state = self._state
         noise = Noise.named(seed, "sample", state.device)
-        x, log_weight = sample_weighted(state.sampler.network, self._process(schedule), self.target, n, noise)
+        x, log_weight = sample_weighted(state.sampler.drawing, self._process(schedule), self.target, n, noise)
         return x.cpu(), log_weight.cpu()
 
     def _process(self, schedule: str | None) -> MaskedDiffusion:

@@ -2,6 +2,7 @@
 
 from sabre.objectives.base import Objective, ObjectiveValue, Origin, bounded
 from sabre.objectives.cross_entropy import cross_entropy
+from sabre.objectives.denoising import choose_masks, denoise
 from sabre.objectives.gradient import backpropagate, choose_steps, log_likelihood
 from sabre.objectives.log_variance import log_variance
 from sabre.objectives.reverse_kl import reverse_kl
@@ -13,9 +14,12 @@ __all__ = [
     "ObjectiveValue",
     "Origin",
     "backpropagate",
+    "WEIGHTED",
     "bounded",
+    "choose_masks",
     "choose_steps",
     "cross_entropy",
+    "denoise",
     "log_likelihood",
     "log_variance",
     "reverse_kl",
@@ -27,4 +31,8 @@ OBJECTIVES: dict[str, Objective] = {
     "lv": log_variance,
     "rkl": reverse_kl,
     "ce": cross_entropy,
+    "wdce": cross_entropy,
 }
+
+WEIGHTED = ("ce", "wdce")
+"""Objectives of weighted samples: the weights are those of the law that drew them, whoever learns from them."""

@@ -10,7 +10,7 @@ from sabre.networks import Network
 from sabre.noise import NoiseLike
 from sabre.processes import Path
 
-__all__ = ["backpropagate", "choose_steps", "log_likelihood"]
+__all__ = ["add_gradient", "backpropagate", "choose_steps", "log_likelihood"]
 
 Coefficients = Callable[[Float[Tensor, " batch"]], Float[Tensor, " batch"]]
 
@@ -59,13 +59,17 @@ def backpropagate(
     if steps is None and log_pf is None and len(chunks) == 1:
         log_pf = network.step_log_probs(tokens, path).double().sum(1)
     if steps is None and log_pf is not None and log_pf.requires_grad:
-        (log_pf * (scale * coefficients_of(log_pf.detach()))).sum().backward()
+        add_gradient(log_pf, scale * coefficients_of(log_pf.detach()))
         return
     known = log_likelihood(network, tokens, path) if log_pf is None else log_pf.detach()
     coefficients = scale * coefficients_of(known)
     for rows, part in chunks:
-        log_p = _part(network, tokens, path, steps, rows, part)
-        (log_p.sum(1) * coefficients[rows].to(log_p.dtype)).sum().backward()
+        add_gradient(_part(network, tokens, path, steps, rows, part).sum(1), coefficients[rows])
+
+
+def add_gradient(log_p: Float[Tensor, " rows"], coefficients: Float[Tensor, " rows"]) -> None:
+    """Add sum_b c_b grad log p_b to the gradients."""
+    (log_p * coefficients.to(log_p.dtype)).sum().backward()
 
 
 def _part(

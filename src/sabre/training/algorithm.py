@@ -23,8 +23,9 @@ def algorithm_1(
 ) -> StepOutcome:
     """One epoch i = step + 1 of Algorithm 1, with the target annealed to exponent `beta`."""
     if experience.plan.is_on_policy(step):
-        batch = experience.sample_on_policy()
-        _store(experience, batch, beta)
+        batch = experience.on_policy()
+        if batch.is_new:
+            _store(experience, batch, beta)
     else:
         batch = experience.replay()
     update = learner.update(batch, beta=beta, rate=rate, noise=noise)

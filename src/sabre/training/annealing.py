@@ -5,10 +5,15 @@ import math
 __all__ = ["inverse_temperature", "learning_rate_factor"]
 
 
-def inverse_temperature(step: int, num_steps: int, fraction: float) -> float:
-    """beta = step / (fraction * num_steps), at most 1: the exponent of the target density at this step."""
+def inverse_temperature(step: int, num_steps: int, fraction: float, warm_up: float | None = None) -> float:
+    """The exponent of the target density: beta = step / (fraction * num_steps), at most 1.
+
+    With `warm_up` it does not grow but keeps that value until step fraction * num_steps, and is 1 from then on.
+    """
     ramp = fraction * num_steps
-    return 1.0 if step >= ramp else step / ramp
+    if step >= ramp:
+        return 1.0
+    return step / ramp if warm_up is None else warm_up
 
 
 def learning_rate_factor(step: int, num_steps: int, decay: float) -> float:

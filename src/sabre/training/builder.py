@@ -1,5 +1,6 @@
 """From a target and options to the parts of a run: process, network, kernel, plan."""
 
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,7 @@ from sabre.noise import Noise
 from sabre.options import Options
 from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
 from sabre.targets import AbstractTarget
+from sabre.training.averages import Averages
 from sabre.training.experience import ExperiencePlan
 
 __all__ = ["Sampler", "build_plan", "build_sampler", "make_schedule"]
@@ -23,11 +25,23 @@ _AUTO_VOCABULARY = 256
 
 @dataclass(frozen=True)
 class Sampler:
-    """A network and the processes that it is trained and sampled with (they differ in their schedule only)."""
+    """A network and the processes that it is trained and sampled with (they differ in their schedule only).
+
+    `network` is trained. `averages` are its averaged weights, which draw all samples where they are kept.
+    """
 
     network: Network
     process: MaskedDiffusion
     eval_process: MaskedDiffusion
+    averages: Averages | None
+
+    @property
+    def drawing(self) -> Network:
+        """The network that samples."""
+        if self.averages is None:
+            return self.network
+        assert isinstance(self.averages.network, Network)
+        return self.averages.network
 
 
 def build_sampler(target: AbstractTarget, options: Options, device: torch.device, custom: nn.Module | None) -> Sampler:
@@ -41,7 +55,8 @@ def build_sampler(target: AbstractTarget, options: Options, device: torch.device
     )
     network = _network(target, options, blocks, order_name, custom).to(device)
     eval_process = process.with_schedule(make_schedule("eval_schedule", options.eval_schedule))
-    return Sampler(network, process, eval_process)
+    averages = Averages(copy.deepcopy(network), options.ema) if options.ema else None
+    return Sampler(network, process, eval_process, averages)
 
 
 def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:
@@ -56,6 +71,7 @@ def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:
         mcmc_interval=options.mcmc_interval,
         mcmc_steps=options.mcmc_steps,
         prefill=options.prefill,
+        reuse=options.reuse,
     )
 
 

@@ -12,7 +12,7 @@ from sabre.mcmc import ChainState, Kernel, advance
 from sabre.networks import Network
 from sabre.noise import Noise
 from sabre.objectives import Origin
-from sabre.processes import MaskedDiffusion
+from sabre.processes import MaskedDiffusion, Path
 from sabre.targets import AbstractTarget
 from sabre.training.learner import Trajectories
 from sabre.training.replay import ReplayBuffer, priority_of
@@ -22,7 +22,10 @@ __all__ = ["Experience", "ExperiencePlan"]
 
 @dataclass(frozen=True)
 class ExperiencePlan:
-    """The numbers of Algorithm 1. `off_to_on` = 0 is on-policy training; no `kernel` means no MCMC exploration."""
+    """The numbers of Algorithm 1. `off_to_on` = 0 is on-policy training; no `kernel` means no MCMC exploration.
+
+    An on-policy batch is learnt from `reuse` times.
+    """
 
     batch_size: int = 128
     off_to_on: float = 2.0
@@ -33,6 +36,7 @@ class ExperiencePlan:
     mcmc_interval: int = 500
     mcmc_steps: int = 100
     prefill: int = 10
+    reuse: int = 1
 
     def is_on_policy(self, step: int) -> bool:
         """R off-policy steps follow each on-policy step; for R < 1, 1/R on-policy steps come before an off-policy one.
@@ -57,19 +61,36 @@ class Experience:
         process: MaskedDiffusion,
         network: Network,
         noises: dict[str, Noise],
+        is_current: bool = True,
     ) -> None:
+        """`network` draws; `is_current` tells whether it is the one that is trained."""
         self.plan, self.target, self.process, self.network, self._noises = plan, target, process, network, noises
         self._device = noises["rollout"].device
         dim, categories = target.dim, target.num_categories
         self.buffer = ReplayBuffer(plan.buffer_size, dim, categories, self._device)
         self.mcmc_buffer = ReplayBuffer(plan.buffer_size, dim, categories, self._device)
+        self._is_current = is_current
+        self._kept: Trajectories | None = None
+        self._num_uses = 0
+
+    def on_policy(self) -> Trajectories:
+        """A new batch, or the last one as long as it has not been used `reuse` times."""
+        if self._kept is not None and self._num_uses < self.plan.reuse:
+            self._num_uses += 1
+            return self._kept
+        batch = self.sample_on_policy()
+        if self.plan.reuse > 1:
+            assert batch.log_pf is not None
+            self._kept = batch._replace(log_pf=batch.log_pf.detach(), is_new=False, is_current=False)
+            self._num_uses = 1
+        return batch
 
     def sample_on_policy(self) -> Trajectories:
         """Trajectories of the model, with the log-probability that they had (and its graph, if the network has it)."""
         path = self.process.draw_path(self.plan.batch_size, self._noises["path"], self._device)
         tokens, log_pf = self.network.rollout(path, self._noises["rollout"])
         log_density = self.target.log_density(self.process.blocks.decode(tokens))
-        return Trajectories(tokens, path, log_density.double(), log_pf.double().sum(1), "model")
+        return Trajectories(tokens, path, log_density.double(), log_pf.double().sum(1), "model", True, self._is_current)
 
     def store(self, batch: Trajectories, log_weight: Float[Tensor, " batch"]) -> None:
         """Add final states to the replay buffer with the priority that they have now."""
@@ -98,4 +119,28 @@ class Experience:
     def _backward(self, x: Int[Tensor, "batch dim"], log_density: Float[Tensor, " batch"]) -> Trajectories:
         path = self.process.draw_path(len(x), self._noises["path"], self._device)
         origin: Origin = "target" if self.plan.priority == "weight" else "model"
-        return Trajectories(self.process.blocks.encode(x), path, log_density, None, origin)
+        return Trajectories(self.process.blocks.encode(x), path, log_density, None, origin, is_new=False)
+
+    def kept_tensors(self) -> dict[str, Tensor]:
+        """The batch that is used again, and how often it was, for a checkpoint; nothing where there is none."""
+        if self._kept is None or self._kept.log_pf is None:
+            return {}
+        batch = self._kept
+        return {
+            "tokens": batch.tokens,
+            "order": batch.path.order.contiguous(),
+            "schedule": batch.path.schedule,
+            "log_density": batch.log_density,
+            "log_pf": self._kept.log_pf,
+            "uses": torch.tensor([self._num_uses]),
+        }
+
+    def load_kept_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Back to a saved state."""
+        if tensors:
+            moved = {name: tensor.to(self._device) for name, tensor in tensors.items()}
+            path = Path(moved["order"], tensors["schedule"])
+            self._kept = Trajectories(
+                moved["tokens"], path, moved["log_density"], moved["log_pf"], "model", is_new=False, is_current=False
+            )
+            self._num_uses = int(tensors["uses"])

@@ -1,6 +1,7 @@
 """The learner: network, log Z and optimiser, and the one place where weights change."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,20 +11,36 @@ from torch import Tensor, nn
 from sabre.errors import NonFiniteError
 from sabre.networks import Network
 from sabre.noise import NoiseLike
-from sabre.objectives import Objective, ObjectiveValue, Origin, backpropagate, choose_steps
+from sabre.objectives import (
+    Objective,
+    ObjectiveValue,
+    Origin,
+    backpropagate,
+    choose_masks,
+    choose_steps,
+    denoise,
+    log_likelihood,
+)
 from sabre.processes import Path
+from sabre.training.averages import Averages
 
 __all__ = ["Learner", "Trajectories", "UpdateInfo", "annealed"]
 
 
 class Trajectories(NamedTuple):
-    """A batch to learn from. `log_pf` is known if the model itself has drawn it, and may have a graph."""
+    """A batch to learn from.
+
+    `log_pf` is known if a model has drawn it: its log-probability under the weights that drew it. It may have a graph.
+    `is_new` is the batch that has just been drawn, `is_current` one that was drawn by the weights of this moment.
+    """
 
     tokens: Int[Tensor, "batch tokens"]
     path: Path
     log_density: Float[Tensor, " batch"]
     log_pf: Float[Tensor, " batch"] | None
     origin: Origin
+    is_new: bool = True
+    is_current: bool = True
 
 
 class UpdateInfo(NamedTuple):
@@ -47,9 +64,15 @@ class Learner:
         weight_decay: float,
         grad_clip: float,
         drop: float,
+        is_weighted: bool = False,
+        replicates: int = 0,
+        averages: Averages | None = None,
     ) -> None:
+        """`is_weighted` objectives weigh samples by the law that drew them. With `replicates` the gradient comes from
+        so many random masks per sample, without from the steps of the trajectories."""
         self.network, self.objective = network, objective
         self.learning_rate, self.grad_clip, self.drop = learning_rate, grad_clip, drop
+        self.is_weighted, self.replicates, self.averages = is_weighted, replicates, averages
         self._weights = [p for p in network.parameters() if p.requires_grad]
         self.log_z = nn.Parameter(torch.tensor(log_z, dtype=torch.float64, device=self._weights[0].device))
         self._optimiser = torch.optim.AdamW(
@@ -71,17 +94,31 @@ class Learner:
             return value[0].coefficients
 
         self._optimiser.zero_grad()
-        steps, scale = choose_steps(len(batch.tokens), batch.path.num_steps, self.drop, noise)
-        backpropagate(
-            self.network, batch.tokens, batch.path, coefficients_of, log_pf=batch.log_pf, steps=steps, scale=scale
-        )
+        self._add_gradients(batch, coefficients_of, noise)
         self.log_z.grad = value[0].log_z_grad.to(self.log_z.dtype)
         info = UpdateInfo(float(value[0].loss), self._clip())
         self._check(info)
         for group, base in zip(self._optimiser.param_groups, self._base_rates, strict=True):
             group["lr"] = base * rate
         self._optimiser.step()
+        if self.averages is not None:
+            self.averages.follow(self._weights)
         return info
+
+    def _add_gradients(
+        self,
+        batch: Trajectories,
+        coefficients_of: Callable[[Float[Tensor, " batch"]], Float[Tensor, " batch"]],
+        noise: NoiseLike,
+    ) -> None:
+        log_pf = batch.log_pf if batch.is_current or self.is_weighted else None
+        if self.replicates:
+            known = log_likelihood(self.network, batch.tokens, batch.path) if log_pf is None else log_pf.detach()
+            masks = choose_masks(batch.tokens, self.replicates, noise)
+            denoise(self.network, batch.tokens, coefficients_of(known), masks)
+            return
+        steps, scale = choose_steps(len(batch.tokens), batch.path.num_steps, self.drop, noise)
+        backpropagate(self.network, batch.tokens, batch.path, coefficients_of, log_pf=log_pf, steps=steps, scale=scale)
 
     def shift_log_z(self, change: float) -> None:
         """Add a change of log Z that is known without learning."""

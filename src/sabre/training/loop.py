@@ -91,7 +91,7 @@ class TrainingLoop:
             self._truth = true_samples(state.target, options.eval_samples, options.seed + 1)
         sampler = state.sampler
         scores = evaluate(
-            sampler.network, sampler.eval_process, state.target, options.eval_samples, options.seed + 1, self._truth
+            sampler.drawing, sampler.eval_process, state.target, options.eval_samples, options.seed + 1, self._truth
         )
         figures = {"elbo": scores.elbo, "eubo": scores.eubo, "log_z_estimate": scores.log_z, "ess": scores.ess}
         return {"step": state.step} | {key: None if f is None else f.value for key, f in figures.items()}

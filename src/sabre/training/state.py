@@ -11,7 +11,7 @@ from sabre.device import pick_device
 from sabre.errors import CheckpointError
 from sabre.memory import keep_freed_memory
 from sabre.noise import Noise
-from sabre.objectives import OBJECTIVES
+from sabre.objectives import OBJECTIVES, WEIGHTED
 from sabre.options import Options
 from sabre.storage import Checkpoint
 from sabre.targets import AbstractTarget, CheckedTarget
@@ -41,7 +41,10 @@ class TrainingState:
         self.sampler = build_sampler(target, options, self.device, net)
         self.noises = {name: Noise.named(options.seed, name, self.device) for name in _STREAMS}
         plan = build_plan(target, options)
-        self.experience = Experience(plan, self.checked, self.sampler.process, self.sampler.network, self.noises)
+        drawing = self.sampler.drawing
+        self.experience = Experience(
+            plan, self.checked, self.sampler.process, drawing, self.noises, drawing is self.sampler.network
+        )
         self.learner = self._make_learner()
         self.step = 0
         self.seconds = 0.0
@@ -58,7 +61,7 @@ class TrainingState:
     @property
     def beta(self) -> float:
         """The exponent of the target at the current step."""
-        return inverse_temperature(self.step, self.options.steps, self.options.anneal)
+        return self._beta_at(self.step)
 
     @property
     def num_evaluations(self) -> int:
@@ -123,8 +126,10 @@ class TrainingState:
             allowed = outcome.batch.log_density[outcome.batch.log_density.isfinite()]
             self.mean_log_density = float(allowed.mean()) if len(allowed) else 0.0
         if self.options.carry_log_z:
-            later = inverse_temperature(self.step + 1, self.options.steps, self.options.anneal)
-            self.learner.shift_log_z((later - self.beta) * self.mean_log_density)
+            self.learner.shift_log_z((self._beta_at(self.step + 1) - self.beta) * self.mean_log_density)
+
+    def _beta_at(self, step: int) -> float:
+        return inverse_temperature(step, self.options.steps, self.options.anneal, self.options.warm_up)
 
     def checkpoint(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
         """(tensors by group, plain values)."""
@@ -135,7 +140,10 @@ class TrainingState:
             "replay": self.experience.buffer.state_tensors(),
             "mcmc": self.experience.mcmc_buffer.state_tensors(),
             "noise": {name: noise.state for name, noise in self.noises.items()},
+            "kept": self.experience.kept_tensors(),
         }
+        if self.sampler.averages is not None:
+            tensors["averages"] = self.sampler.averages.state_tensors()
         return tensors, {
             "num_evaluations": self.num_evaluations,
             "seconds": self.seconds,
@@ -153,6 +161,9 @@ class TrainingState:
             self.learner.load_state_tensors(tensors["model"], tensors["optimiser"])
             self.experience.buffer.load_state_tensors(tensors["replay"])
             self.experience.mcmc_buffer.load_state_tensors(tensors["mcmc"])
+            self.experience.load_kept_tensors(tensors.get("kept", {}))
+            if self.sampler.averages is not None:
+                self.sampler.averages.load_state_tensors(tensors["averages"])
             for name, noise in self.noises.items():
                 noise.state = tensors["noise"][name]
             self.step, self.has_begun = checkpoint.step, True
@@ -180,4 +191,7 @@ class TrainingState:
             weight_decay=options.weight_decay,
             grad_clip=options.grad_clip,
             drop=options.drop,
+            is_weighted=options.objective in WEIGHTED,
+            replicates=options.replicates if options.objective == "wdce" else 0,
+            averages=self.sampler.averages,
         )
