@@ -234,8 +234,12 @@ def test_exact_says_what_is_known(arguments, log_z, source, capsys):
     assert result["source"] == source
     assert result["log_z_exact"] == (None if log_z is None else pytest.approx(log_z, abs=1e-5))
     assert sabre_line(f"exact {arguments}") == 0
-    shown = "unknown" if log_z is None else f"{result['log_z_exact']:.10g}"
-    assert capsys.readouterr().out == f"exact log Z {shown}\nsource      {source}\n"
+    shown = {"exact log Z": "unknown" if log_z is None else f"{result['log_z_exact']:.10g}", "source": source}
+    energies = {name: result[name.replace(" ", "_")] for name in ("mean energy", "heat capacity")}
+    shown |= {name: f"{value:.10g}" for name, value in energies.items() if value is not None}
+    found = [re.sub(r" {2,}", " ", line) for line in capsys.readouterr().out.splitlines()]
+    assert found == [f"{name} {value}" for name, value in shown.items()]
+    assert (result["mean_energy"] is None) == (source == "unknown")
 
 
 def test_report_says_where_it_is(run_dir, capsys):

@@ -2,6 +2,7 @@
 
 from sabre.targets.base import AbstractTarget, Layout, Symmetry
 from sabre.targets.checked import CheckedTarget
+from sabre.targets.enumeration import ExactEnergy
 from sabre.targets.gmm40 import GMM40
 from sabre.targets.gray import GrayGrid, gray_to_integer, integer_to_gray
 from sabre.targets.imported import import_target
@@ -18,6 +19,7 @@ __all__ = [
     "TARGETS",
     "AbstractTarget",
     "CheckedTarget",
+    "ExactEnergy",
     "GrayGrid",
     "Ising",
     "Layout",

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sabre.noise import NoiseLike
-from sabre.targets.enumeration import ENUMERABLE, enumerated_log_density, sample_enumerated
+from sabre.targets.elimination import EliminationOrder, elimination_log_z, elimination_sample, treewidth_order
+from sabre.targets.enumeration import ENUMERABLE, ExactEnergy, enumerated_log_density, sample_enumerated
 from sabre.targets.pairwise import Pairwise
 
 __all__ = ["AbstractTarget", "Layout", "Symmetry"]
@@ -82,6 +84,14 @@ class AbstractTarget(ABC):
         """Exact samples from a formula, if there is one."""
         return None
 
+    def exact_energy(self) -> ExactEnergy | None:
+        """Mean energy and heat capacity, where they are known.
+
+        H is defined by log_density = -beta H, so only targets with an inverse temperature have an energy; the others
+        keep the None of this method. Being a moment of H at the target's beta, it is defined at beta = 0 too.
+        """
+        return None
+
     def decode(self, x: Int[Tensor, "batch dim"]) -> Float[Tensor, "batch axes"] | None:
         """The continuous point that a state stands for, if it stands for one."""
         return None
@@ -99,13 +109,38 @@ class AbstractTarget(ABC):
         """True where all C^d states can be visited in seconds."""
         return self.num_categories**self.dim <= ENUMERABLE
 
-    @functools.cached_property
+    @property
     def log_z_exact(self) -> float | None:
-        """The exact log of the normalising constant: a formula, else enumeration, else None."""
+        """The exact log of the normalising constant: a formula, else enumeration, else elimination, else None."""
+        return self._log_z_and_source[0]
+
+    @property
+    def log_z_source(self) -> str:
+        """Where `log_z_exact` comes from: "closed form", "enumeration", "elimination" or "unknown"."""
+        return self._log_z_and_source[1]
+
+    @functools.cached_property
+    def _log_z_and_source(self) -> tuple[float | None, str]:
         closed = self.closed_form_log_z()
-        if closed is None and self.is_enumerable:
-            return float(self._enumerated.logsumexp(0))
-        return closed
+        if closed is not None:
+            return closed, "closed form"
+        if self.is_enumerable:
+            return float(self._enumerated.logsumexp(0)), "enumeration"
+        if self.pairwise is not None and self._elimination_order is not None:
+            return self._eliminated_log_z(self.pairwise, self._elimination_order), "elimination"
+        return None, "unknown"
+
+    def _eliminated_log_z(self, model: Pairwise, order: EliminationOrder) -> float | None:
+        """log Z of the couplings and fields, which say the same as the log density up to a constant."""
+        log_z = elimination_log_z(model, order)
+        if log_z is None or log_z == -math.inf:
+            return log_z
+        allowed = model.field.argmax(1).unsqueeze(0)
+        return log_z + float(self.log_density(allowed).double() - model.log_density(allowed).double())
+
+    @functools.cached_property
+    def _elimination_order(self) -> EliminationOrder | None:
+        return None if self.pairwise is None else treewidth_order(self.pairwise)
 
     @functools.cached_property
     def _enumerated(self) -> Float[Tensor, " states"]:
@@ -116,6 +151,8 @@ class AbstractTarget(ABC):
         exact = self.closed_form_sample(n, noise)
         if exact is None and self.is_enumerable:
             return sample_enumerated(self._enumerated, self.dim, self.num_categories, n, noise)
+        if exact is None and self.pairwise is not None and self._elimination_order is not None:
+            return elimination_sample(self.pairwise, n, noise, self._elimination_order)
         return exact
 
     def site_log_density(

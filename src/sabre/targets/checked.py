@@ -1,6 +1,5 @@
 """A target that checks and counts every evaluation of another one."""
 
-import functools
 import math
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch import Tensor
 from sabre.errors import TargetError
 from sabre.noise import NoiseLike
 from sabre.targets.base import AbstractTarget, Layout, Symmetry
+from sabre.targets.enumeration import ExactEnergy
 from sabre.targets.guard import abbreviated, guarded_log_density
 from sabre.targets.pairwise import Pairwise
 
@@ -82,6 +82,9 @@ class CheckedTarget(AbstractTarget):
     def closed_form_log_z(self) -> float | None:
         return self._target.closed_form_log_z()
 
+    def exact_energy(self) -> ExactEnergy | None:
+        return self._target.exact_energy()
+
     def closed_form_sample(self, n: int, noise: NoiseLike) -> Int[Tensor, "n dim"] | None:
         return self._target.closed_form_sample(n, noise)
 
@@ -99,9 +102,13 @@ class CheckedTarget(AbstractTarget):
     def is_enumerable(self) -> bool:
         return self._target.is_enumerable
 
-    @functools.cached_property
+    @property
     def log_z_exact(self) -> float | None:
         return self._target.log_z_exact
+
+    @property
+    def log_z_source(self) -> str:
+        return self._target.log_z_source
 
     def sample(self, n: int, noise: NoiseLike) -> Int[Tensor, "n dim"] | None:
         return self._target.sample(n, noise)

@@ -1,6 +1,7 @@
 """Truth for small spaces: visit every state."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -8,12 +9,19 @@ from torch import Tensor
 
 from sabre.noise import NoiseLike
 
-__all__ = ["ENUMERABLE", "enumerated_log_density", "sample_enumerated", "unrank"]
+__all__ = ["ENUMERABLE", "ExactEnergy", "enumerated_energy", "enumerated_log_density", "sample_enumerated", "unrank"]
 
 ENUMERABLE = 2**18
 """The largest number of states that is enumerated without being asked."""
 
 _CHUNK = 2**14
+
+
+class ExactEnergy(NamedTuple):
+    """E H and beta^2 Var H of the whole system, where log_density = -beta H."""
+
+    mean_energy: float
+    heat_capacity: float
 
 
 def unrank(rank: Int[Tensor, " batch"], dim: int, num_categories: int) -> Int[Tensor, "batch dim"]:
@@ -28,6 +36,13 @@ def enumerated_log_density(
     """log density of every state, by rank, in float64."""
     ranks = torch.arange(num_categories**dim)
     return torch.cat([log_density(unrank(part, dim, num_categories)).double() for part in torch.split(ranks, _CHUNK)])
+
+
+def enumerated_energy(energy: Float[Tensor, " states"], beta: float) -> ExactEnergy:
+    """The moments of H under p(x) proportional to exp(-beta H(x)), from H of every state."""
+    p = (-beta * energy).softmax(0)
+    mean = p @ energy
+    return ExactEnergy(float(mean), float(beta**2 * (p @ (energy - mean) ** 2)))
 
 
 def sample_enumerated(

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from sabre.targets.arguments import require_finite, require_int
 from sabre.targets.base import AbstractTarget, Layout, Symmetry
-from sabre.targets.kaufman import kaufman_log_z
+from sabre.targets.enumeration import ExactEnergy, enumerated_energy
+from sabre.targets.kaufman import kaufman_log_z, kaufman_moments
 from sabre.targets.lattice import torus_edges, torus_layout, torus_symmetries
 from sabre.targets.pairwise import Pairwise
 from sabre.targets.symmetry import permute_categories
@@ -71,6 +72,19 @@ class Ising(AbstractTarget):
             return kaufman
         trace = transfer_log_z(self.size, 2 * bond, self._pairwise.field[0])
         return None if trace is None else trace + self._pairwise.constant
+
+    def exact_energy(self) -> ExactEnergy | None:
+        """From d log Z / dK and d^2 log Z / dK^2 at K = beta J without a field, else by enumeration.
+
+        H = -J sum_{i~j} s_i s_j - h sum_i s_i, so E H = -J d log Z / dK and beta^2 Var H = K^2 d^2 log Z / dK^2.
+        """
+        bond = self.beta * self.coupling
+        moments = kaufman_moments(self.size, bond) if self.field == 0 else None
+        if moments is not None:
+            return ExactEnergy(-self.coupling * moments.first, bond**2 * moments.second)
+        if not self.is_enumerable:
+            return None
+        return enumerated_energy(-Ising(self.size, 1.0, self.coupling, self.field)._enumerated, self.beta)
 
     def phase(self, x: Int[Tensor, "batch dim"]) -> Int[Tensor, " batch"] | None:
         """1 where most spins are up, 0 where most are down; the spin of site 0 decides a tie."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from sabre.errors import InvalidArgumentError
 from sabre.targets.arguments import require_finite, require_int
 from sabre.targets.base import AbstractTarget, Layout, Symmetry
+from sabre.targets.enumeration import ExactEnergy, enumerated_energy
 from sabre.targets.lattice import torus_edges, torus_layout, torus_symmetries
 from sabre.targets.pairwise import Pairwise
 from sabre.targets.symmetry import permute_categories
@@ -81,6 +82,13 @@ class Potts(AbstractTarget):
         if self.num_categories**self.size > LARGEST_ROW:
             return None
         return transfer_log_z(self.size, self.beta * self.coupling, self._pairwise.field[0])
+
+    def exact_energy(self) -> ExactEnergy | None:
+        """By enumeration, of H = -J sum_{i~j} 1[x_i = x_j] - sum_i field[x_i]."""
+        if not self.is_enumerable:
+            return None
+        at_one = Potts(self.size, self.num_categories, 1.0, self.coupling, self.field)
+        return enumerated_energy(-at_one._enumerated, self.beta)
 
     def phase(self, x: Int[Tensor, "batch dim"]) -> Int[Tensor, " batch"] | None:
         """The majority colour; among tied colours, the one that the lowest-numbered site has."""
