@@ -4,6 +4,7 @@ from sabre.mcmc.accept import init, step
 from sabre.mcmc.autocorrelation import integrated_time
 from sabre.mcmc.base import ChainState, Kernel, Proposal, StepInfo
 from sabre.mcmc.categorical import Categorical
+from sabre.mcmc.convergence import split_r_hat
 from sabre.mcmc.gibbs import Gibbs
 from sabre.mcmc.hamming import HammingBall
 from sabre.mcmc.registry import KERNELS, make_kernel
@@ -27,5 +28,6 @@ __all__ = [
     "make_kernel",
     "require_ferromagnet",
     "run",
+    "split_r_hat",
     "step",
 ]

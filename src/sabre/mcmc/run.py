@@ -1,5 +1,6 @@
 """Many chains at once, from the start to their samples and diagnostics."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,11 +12,14 @@ from sabre.errors import InvalidArgumentError
 from sabre.mcmc.accept import init, step
 from sabre.mcmc.autocorrelation import integrated_time
 from sabre.mcmc.base import ChainState, Kernel
+from sabre.mcmc.convergence import split_r_hat
 from sabre.mcmc.registry import make_kernel
 from sabre.noise import Noise, NoiseLike
 from sabre.targets import AbstractTarget
 
 __all__ = ["ChainResult", "advance", "run"]
+
+_FEWEST_FOR_R_HAT = 4
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,8 @@ class ChainResult:
 
     `acceptance` is the mean acceptance probability. `autocorrelation_time` is the integrated one of the log density, in
     kept steps; `effective_samples` is the number of independent samples that `samples` are worth by it, at least one
-    per chain where the chains started independently. `num_evaluations` counts log densities, over all chains and with
-    the burn-in.
+    per chain where the chains started independently. `r_hat` is the split R-hat of the log density (NaN for fewer than
+    four kept steps). `num_evaluations` counts log densities, over all chains and with the burn-in.
     """
 
     samples: Int[Tensor, "kept chains dim"]
@@ -34,6 +38,7 @@ class ChainResult:
     acceptance: float
     autocorrelation_time: float
     effective_samples: float
+    r_hat: float
     num_evaluations: int
 
 
@@ -91,6 +96,7 @@ def run(
         evaluations += cost
 
     tau = integrated_time(log_density)
+    r_hat = split_r_hat(log_density) if num_kept >= _FEWEST_FOR_R_HAT else math.nan
     log_density = log_density if keep == "all" else log_density[-1:].clone()
     return ChainResult(
         samples=samples,
@@ -98,6 +104,7 @@ def run(
         final=state,
         acceptance=float(accepted) / (num_kept * thin),
         autocorrelation_time=tau,
+        r_hat=r_hat,
         effective_samples=max(log_density.numel() / tau, float(log_density.shape[1] if are_independent else 1)),
         num_evaluations=(1 + evaluations) * log_density.shape[1],
     )

@@ -28,7 +28,7 @@ def sync(path: Path) -> None:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Replace a file in one step: readers see the old content or the new, also after a crash."""
-    temporary = path.with_name(f".tmp-{path.name}")
+    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
     try:
         write_synced(temporary, data)
         temporary.replace(path)
