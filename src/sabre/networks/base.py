@@ -1,7 +1,7 @@
 """The two calls that every network answers, whatever it is inside."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -10,7 +10,7 @@ from torch import Tensor
 from sabre.noise import NoiseLike
 from sabre.processes import Path
 
-__all__ = ["Chunk", "Network", "Rollout", "value_log_probs"]
+__all__ = ["Chunk", "Network", "Rollout", "Trainable", "value_log_probs"]
 
 
 class Rollout(NamedTuple):
@@ -31,22 +31,30 @@ class Chunk(NamedTuple):
 
 
 @runtime_checkable
-class Network(Protocol):
-    """A sampler of trajectories: p(tokens | path) = prod_n p(tokens revealed in step n | those revealed before)."""
-
-    def rollout(self, path: Path, noise: NoiseLike) -> Rollout:
-        """Draw tokens along the path."""
+class Trainable(Protocol):
+    """What learning needs: log-probabilities of steps with a graph, in parts that fit in memory."""
 
     def step_log_probs(
-        self, tokens: Int[Tensor, "batch tokens"], path: Path, steps: Int[Tensor, "batch chosen"] | None = None
+        self, tokens: Int[Tensor, "batch tokens"], path: Any, steps: Int[Tensor, "batch chosen"] | None = None
     ) -> Float[Tensor, "batch chosen"]:
-        """log p of the chosen steps (default: all of them) of trajectories that end in `tokens`."""
+        """log p of the chosen steps (default: all of them) of trajectories that end in `tokens`.
+
+        `path` is what else there is to know of a trajectory of the process: a `Path` of masked diffusion.
+        """
 
     def chunks(self, batch: int, num_steps: int) -> Iterator[Chunk]:
         """Parts of the work that may hold their activations in memory at the same time."""
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """What is trained."""
+
+
+@runtime_checkable
+class Network(Trainable, Protocol):
+    """A sampler of trajectories: p(tokens | path) = prod_n p(tokens revealed in step n | those revealed before)."""
+
+    def rollout(self, path: Path, noise: NoiseLike) -> Rollout:
+        """Draw tokens along the path."""
 
 
 def value_log_probs(

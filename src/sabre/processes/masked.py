@@ -25,6 +25,10 @@ class Path:
     def num_steps(self) -> int:
         return len(self.schedule)
 
+    def part(self, rows: slice) -> "Path":
+        """The same for some of the trajectories."""
+        return Path(self.order[rows], self.schedule)
+
 
 @dataclass(frozen=True)
 class MaskedDiffusion:
