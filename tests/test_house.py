@@ -19,9 +19,10 @@ ROWS = {  # layers and, of those in rows above, all that each of them may import
     "evaluation options": f"{BASE} {SAMPLER} metrics storage",
     "presets": f"{BASE} targets options",
     "training": f"{BASE} {SAMPLER} evaluation metrics options storage device memory",
-    "run": f"{BASE} targets processes evaluation options storage report training",
+    "run": f"{BASE} targets processes metrics evaluation options storage report training",
     "train": f"{BASE} targets options storage training run",
-    "cli __init__": f"{BASE} targets mcmc processes evaluation options presets storage run train",
+    "reproduce": f"{BASE} targets mcmc metrics report evaluation options presets storage run train",
+    "cli __init__": f"{BASE} targets mcmc processes evaluation options presets storage run train reproduce",
     "__main__": "cli",
 }
 MAY_IMPORT = {layer: {layer, *below.split()} for row, below in ROWS.items() for layer in row.split()}

@@ -40,7 +40,8 @@ ERRATA = {
 }
 NOT_IN_THE_PAPER = {"carry_log_z": False, "informed": False, "block": "1", "ema": 0.0, "reuse": 1, "warm_up": None}
 COMMON = TABLES | TEXT | ERRATA | NOT_IN_THE_PAPER
-WITHOUT_EFFECT = {"seed", "device", "eval_interval", "eval_samples", "log_interval"}
+OF_LEAPS = {"window", "jump_steps", "eval_jump_steps", "kappa", "moments"}
+WITHOUT_EFFECT = {"seed", "device", "eval_interval", "eval_samples", "log_interval"} | OF_LEAPS
 
 MLP = {"net": "mlp", "width": 256, "kernel": "hamming", "hamming_radius": 5}
 VIT = {"net": "vit", "depth": 2, "heads": 4, "kernel": "swendsen-wang", "schedule": "4"}
@@ -71,6 +72,13 @@ LARGER = {"ising16-critical": 4, "ising16-low": 4, "potts16-critical": 6, "potts
 for name, depth in LARGER.items():
     dim, spec, row = ROWS[f"paper/{name}-mdns"]
     ROWS[f"mdns/{name}"] = (dim, spec, row | {"depth": depth, "anneal": 0.2, "warm_up": 0.28 / spec["beta"]})
+LEAPS = {
+    "leaps/ising8-critical": (64, 0.4407, 32),
+    "leaps/ising8-low": (64, 0.6, 32),
+    "leaps/ising16-critical": (256, 0.4407, 64),
+    "leaps/ising16-low": (256, 0.6, 64),
+    "leaps/potts16-low": (256, 1.2, 64),
+}
 SYNTHETIC = {"gmm40": (50.0, HammingBall(5)), "manywell": (4.0, HammingBall(5))}
 
 
@@ -85,9 +93,19 @@ def differences(name, options):
 
 
 def test_every_preset_is_in_this_table():
-    assert set(PRESETS) == set(ROWS)
+    assert set(PRESETS) == set(ROWS) | set(LEAPS)
     with pytest.raises(UnknownNameError, match="paper/gmm40-d16"):
         make_preset("paper/gmm40-d61")
+
+
+@pytest.mark.parametrize("name", LEAPS)
+def test_the_presets_of_leaps_explore_and_go_on_for_sixty_steps(name):
+    preset, (dim, beta, width) = make_preset(name), LEAPS[name]
+    assert (preset.target.dim, preset.target.beta, preset.options.width) == (dim, beta, width)
+    assert (preset.options.method, preset.options.off_to_on) == ("leaps+replay+mcmc", 60.0)
+    plan = TrainingState(preset.target, preset.options.replace({"width": 8})).experience.plan
+    explorations = [step for step in range(250) if plan.explores(step)]
+    assert explorations == [step for step in range(250) if plan.is_on_policy(step)] == [0, 61, 122, 183, 244]
 
 
 @pytest.mark.parametrize("name", ROWS)

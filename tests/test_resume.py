@@ -35,6 +35,7 @@ SMALL = {
     "checkpoint_interval": 5,
     "anneal": 0.5,
 }
+LEAPS = {"net": "equivariant", "jump_steps": 3, "moments": 6, "kernel": "hamming", "mcmc_ratio": 0.5}
 CASES = {
     "causal": {"method": "tb+replay+mcmc", "net": "causal"},
     "causal, random schedule": {"method": "tb+replay+mcmc", "order": "random", "block": "1", "schedule": "1-3"},
@@ -42,6 +43,7 @@ CASES = {
     "vit": {"method": "rkl", "net": "vit", "drop": 0.5, "weight_decay": 0.01},
     "mdns": {"method": "wdce", "net": "mlp", "ema": 0.9, "reuse": 3, "replicates": 2, "warm_up": 0.3},
     "reused": {"method": "tb", "net": "causal", "order": "random", "reuse": 3},
+    "leaps": {"method": "leaps+replay+mcmc"} | LEAPS,
     "user": {"method": "lv+replay+mcmc", "drop": 0.4, "schedule": "1-2", "priority": "density"},
 }
 
@@ -148,6 +150,10 @@ def test_what_is_compared_holds_every_part_of_a_run(tmp_path, monkeypatch):
         ("reused", "kept", "order"),
         ("mdns", "kept", "log_pf"),
         ("mdns", "kept", "uses"),
+        ("leaps", "replay", "times"),
+        ("leaps", "mcmc", "times"),
+        ("leaps", "ends", "x"),
+        ("leaps", "noise", "path"),
     ],
 )
 def test_a_resume_that_forgets_one_part_is_noticed(case, group, name, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import torch
 
 import sabre
 from sabre.errors import InvalidArgumentError
-from sabre.evaluation import backward_log_weights, evaluate, sample_weighted, true_samples
+from sabre.evaluation import MaskedSampler, evaluate, true_samples
 from sabre.networks import CausalNetwork, LocalFieldLogits
 from sabre.noise import Noise
 from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
@@ -29,18 +29,20 @@ def network(informed):
 
 
 def test_every_log_weight_of_an_exact_sampler_is_log_z():
-    _, log_weight = sample_weighted(network(True), PROCESS, TARGET, 50, Noise(1), batch=20)
+    _, log_weight = MaskedSampler(network(True), PROCESS, TARGET, batch=20).draw(50, Noise(1))
     assert log_weight.shape == (50,)
-    backward = backward_log_weights(network(True), PROCESS, TARGET, all_states(9, 2), Noise(2))
+    backward = MaskedSampler(network(True), PROCESS, TARGET).weigh(all_states(9, 2), Noise(2))
     for found in (log_weight, backward):
         assert (found - TARGET.log_z_exact).abs().max() < 1e-5
-    wrong = backward_log_weights(network(False), PROCESS, TARGET, all_states(9, 2), Noise(2))
+    wrong = MaskedSampler(network(False), PROCESS, TARGET).weigh(all_states(9, 2), Noise(2))
     assert (wrong - TARGET.log_z_exact).abs().max() > 1
 
 
 def test_bounds_meet_for_an_exact_sampler_and_bracket_log_z_for_another():
     truth = true_samples(TARGET, 300, 4)
-    exact, other = (evaluate(network(informed), PROCESS, TARGET, 300, 3, truth) for informed in (True, False))
+    exact, other = (
+        evaluate(MaskedSampler(network(informed), PROCESS, TARGET), TARGET, 300, 3, truth) for informed in (True, False)
+    )
     for figure in (exact.elbo, exact.eubo, exact.log_z):
         assert figure.value == pytest.approx(TARGET.log_z_exact, abs=1e-5)
     assert exact.ess.value == pytest.approx(1)
@@ -54,7 +56,7 @@ def test_bounds_meet_for_an_exact_sampler_and_bracket_log_z_for_another():
 
 
 def test_log_weights_belong_to_their_samples_across_batches():
-    x, log_weight = sample_weighted(network(False), PROCESS, TARGET, 7, Noise(1), batch=3)
+    x, log_weight = MaskedSampler(network(False), PROCESS, TARGET, batch=3).draw(7, Noise(1))
     expected = TARGET.log_density(x) + 9 * torch.tensor(2.0, dtype=torch.float64).log()
     assert torch.allclose(log_weight, expected, atol=1e-5)
 
@@ -75,8 +77,9 @@ def test_log_weights_recorded_by_a_rollout_are_those_of_the_same_path_backwards(
     target, process, net = table[name]
     net = randomised(deepcopy(net), scale=0.4)
     process = replace(process, order=make_order(order, process.blocks.layout), schedule=schedule)
-    x, recorded = sample_weighted(net, process, target, 40, Noise(5))
-    backward, elsewhere = (backward_log_weights(net, process, target, x, Noise(seed)) for seed in (5, 6))
+    sampler = MaskedSampler(net, process, target)
+    x, recorded = sampler.draw(40, Noise(5))
+    backward, elsewhere = (sampler.weigh(x, Noise(seed)) for seed in (5, 6))
     assert torch.allclose(backward, recorded, atol=1e-10)
     assert (elsewhere - recorded).abs().max() > 1e-3
     assert float(recorded.std()) > 0.1
@@ -85,7 +88,7 @@ def test_log_weights_recorded_by_a_rollout_are_those_of_the_same_path_backwards(
 def test_phases_are_the_shares_of_down_and_up_in_this_order():
     """A sampler of free spins, each up with probability p, seen by a target whose two phases are equal."""
     n, target = 400, Ising(3, 0.5)
-    shares = evaluate(network(True), PROCESS, target, n, 0, None).phases
+    shares = evaluate(MaskedSampler(network(True), PROCESS, target), target, n, 0, None).phases
     p = torch.tensor(2 * 0.8 * 0.7).sigmoid().item()
     up = sum(comb(9, k) * p**k * (1 - p) ** (9 - k) for k in range(5, 10))
     bound = 4.5 * (up * (1 - up) / n) ** 0.5

@@ -13,7 +13,7 @@ from sabre.processes import ORDERS
 __all__ = ["METHODS", "NETS", "PRIORITIES", "Options", "option_help"]
 
 METHODS = tuple(a + b for a in OBJECTIVES for b in ("", "+replay", "+replay+mcmc"))
-NETS = ("mlp", "vit", "causal")
+NETS = ("mlp", "vit", "causal", "equivariant")
 PRIORITIES = ("weight", "density", "uniform")
 
 
@@ -25,8 +25,10 @@ def _option(default: Any, text: str) -> Any:
 class Options:
     """How to train. The defaults suit the causal network; presets hold the paper's values."""
 
-    method: str = _option("tb+replay+mcmc", "objective (tb, lv, rkl, ce, wdce), alone or with +replay or +replay+mcmc")
-    net: str = _option("causal", "mlp, vit or causal")
+    method: str = _option(
+        "tb+replay+mcmc", f"objective ({', '.join(OBJECTIVES)}), alone or with +replay or +replay+mcmc"
+    )
+    net: str = _option("causal", "mlp, vit or causal; equivariant for leaps")
     steps: int = _option(3000, "number of gradient steps")
     seed: int = _option(0, "seed of all randomness of the run")
 
@@ -38,6 +40,12 @@ class Options:
     schedule: str = _option("1", "tokens revealed per training step: k, or k_min-k_max")
     eval_schedule: str = _option("1", "tokens revealed per step when sampling and evaluating")
     informed: bool = _option(True, "add the local field of revealed neighbours to causal logits, if the target has one")
+
+    window: int = _option(0, "side of the neighbourhood that the equivariant network sees; 0 for all sites")
+    jump_steps: int = _option(32, "steps of the annealed jumps in training (leaps)")
+    eval_jump_steps: int = _option(128, "steps of the annealed jumps when sampling and evaluating (leaps)")
+    kappa: float = _option(32.0, "rate of heat-bath moves beside the learnt jumps (leaps)")
+    moments: int = _option(256, "states and times per gradient step (leaps)")
 
     batch_size: int = _option(128, "trajectories per gradient step, and MCMC chains")
     learning_rate: float = _option(2e-3, "learning rate of the network (AdamW)")
@@ -93,6 +101,11 @@ class Options:
 
         self._check_origins()
         self._check_estimator()
+        if (self.objective == "leaps") != (self.net == "equivariant"):
+            raise InvalidArgumentError(
+                f"method {self.method!r} and net {self.net!r} do not go together: leaps learns jumps with the "
+                "equivariant network, and it alone does; choose both or neither"
+            )
 
     def _check_estimator(self) -> None:
         """What random masks and batches of other weights cannot be combined with."""
@@ -161,6 +174,11 @@ _RANGES: tuple[tuple[str, float, float, type], ...] = (
     ("width", 1, _INF, int),
     ("depth", 1, _INF, int),
     ("heads", 1, _INF, int),
+    ("window", 0, _INF, int),
+    ("jump_steps", 1, _INF, int),
+    ("eval_jump_steps", 1, _INF, int),
+    ("kappa", 1e-6, _INF, float),
+    ("moments", 2, _INF, int),
     ("batch_size", 2, _INF, int),
     ("learning_rate", 0, _INF, float),
     ("log_z_learning_rate", 0, _INF, float),

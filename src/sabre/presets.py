@@ -129,12 +129,40 @@ def _rival(name: str) -> Callable[[], Preset]:
     return lambda: _mdns(_EXPERIMENTS[name]())
 
 
+def _leaps(target: AbstractTarget, width: int, depth: int, steps: int) -> Preset:
+    """The rival that jumps: sixty steps from what chains have visited for each new set of chains, forwards and back."""
+    options = Options(
+        method="leaps+replay+mcmc",
+        net="equivariant",
+        width=width,
+        depth=depth,
+        steps=steps,
+        learning_rate=3e-3,
+        grad_clip=100.0,
+        anneal=0.0,
+        off_to_on=60.0,
+        buffer_size=25_000,
+        prefill=1,
+        mcmc_ratio=0.5,
+        mcmc_interval=61,
+        mcmc_steps=5,
+        kernel="swendsen-wang",
+        eval_interval=0,
+    )
+    return Preset(target, options)
+
+
 PRESETS: dict[str, Callable[[], Preset]] = {
     **_EXPERIMENTS,
     **{f"{name}-mdns": _rival(name) for name in _EXPERIMENTS},
     "mdns/ising16-critical": lambda: _published_mdns(_EXPERIMENTS["paper/ising16-critical"](), 0.4407, 4),
     "mdns/ising16-low": lambda: _published_mdns(_EXPERIMENTS["paper/ising16-low"](), 0.6, 4),
     "mdns/potts16-critical": lambda: _published_mdns(_EXPERIMENTS["paper/potts16-critical"](), 1.005, 6),
+    "leaps/ising8-critical": lambda: _leaps(Ising(size=8, beta=0.4407), 32, 1, 3000),
+    "leaps/ising8-low": lambda: _leaps(Ising(size=8, beta=0.6), 32, 1, 3000),
+    "leaps/ising16-critical": lambda: _leaps(Ising(size=16, beta=0.4407), 64, 2, 3000),
+    "leaps/ising16-low": lambda: _leaps(Ising(size=16, beta=0.6), 64, 2, 3000),
+    "leaps/potts16-low": lambda: _leaps(Potts(size=16, q=3, beta=1.2), 64, 2, 3000),
     "mdns/potts16-low": lambda: _published_mdns(_EXPERIMENTS["paper/potts16-low"](), 1.2, 6),
 }
 

@@ -8,10 +8,10 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from sabre.errors import RunDirectoryError
-from sabre.evaluation import Scores, evaluate, sample_weighted, true_samples
+from sabre.evaluation import Scores, WeightedSampler, compare_with_truth, evaluate, true_samples
+from sabre.metrics import Progress
 from sabre.noise import Noise
 from sabre.options import Options
-from sabre.processes import MaskedDiffusion
 from sabre.report import ReportData, render_report
 from sabre.storage import RunDirectory, latest_checkpoint, provenance
 from sabre.targets import AbstractTarget, make_target
@@ -64,18 +64,31 @@ class Run:
         """How often training has evaluated the log density."""
         return self._state.num_evaluations
 
-    def evaluate(self, num_samples: int = 4096, seed: int | None = None, schedule: str | None = None) -> Scores:
+    def evaluate(
+        self,
+        num_samples: int = 4096,
+        seed: int | None = None,
+        schedule: str | None = None,
+        *,
+        metrics: bool = False,
+        progress: Progress | None = None,
+    ) -> Scores:
         """ELBO, EUBO, log Z and ESS, beside the exact log Z; kept in results.json if there is a run directory.
 
-        `schedule` ("1", "4", "1-8": tokens per step) takes the place of the option `eval_schedule`.
+        `schedule` ("1", "4", "1-8": tokens per step) takes the place of the option `eval_schedule`. With `metrics` the
+        samples are also compared with true ones: exact transport, Sinkhorn, MMD, lattice observables and energies,
+        each with its error and the floor that true samples reach; they are in `results["metrics"]`. `progress` is
+        called with the name of a stage and the share of it that is done.
         """
         require_int("evaluate", "num_samples", num_samples, low=2)
         seed = self.options.seed + 2 if seed is None else seed
         state = self._state
         truth = true_samples(self.target, num_samples, seed)
-        process = self._process(schedule)
-        scores = evaluate(state.sampler.drawing, process, self.target, num_samples, seed, truth)
+        scores = evaluate(self._sampler(schedule), self.target, num_samples, seed, truth, progress)
+        assert scores.x is not None
+        compared = compare_with_truth(self.target, scores.x, progress) if metrics else None
         self._results = scores.as_dict() | {
+            "metrics": compared or {},
             "target": repr(self.target),
             "method": self.options.method,
             "net": self.options.net,
@@ -112,12 +125,12 @@ class Run:
         require_int("sample", "n", n, low=1)
         state = self._state
         noise = Noise.named(seed, "sample", state.device)
-        x, log_weight = sample_weighted(state.sampler.drawing, self._process(schedule), self.target, n, noise)
+        x, log_weight = self._sampler(schedule).draw(n, noise)
         return x.cpu(), log_weight.cpu()
 
-    def _process(self, schedule: str | None) -> MaskedDiffusion:
-        process = self._state.sampler.eval_process
-        return process if schedule is None else process.with_schedule(make_schedule("schedule", schedule))
+    def _sampler(self, schedule: str | None) -> WeightedSampler:
+        chosen = None if schedule is None else make_schedule("schedule", schedule)
+        return self._state.sampler.weighted(self.target, chosen)
 
     def report(self) -> str:
         """The report of the run as one self-contained HTML page, written to report.html if there is a directory."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from sabre.cli.flags import DEVICE, JSON, SCHEDULE, samples_flag, seed_flag
+from sabre.cli.flags import DEVICE, JSON, SCHEDULE, Flag, samples_flag, seed_flag
+from sabre.cli.kinds import TRUTH
 from sabre.cli.output import clean_stdout, print_json, scores_text
 from sabre.cli.parser import Syntax, parse
+from sabre.evaluation import StageDisplay
 from sabre.run import load
 
 __all__ = ["SUMMARY", "main"]
@@ -21,6 +23,7 @@ _SYNTAX = Syntax(
         samples_flag("samples of the model, and as many true ones", _SAMPLES),
         seed_flag("seed of the samples", "that of the run + 2"),
         SCHEDULE,
+        Flag("metrics", TRUTH, "also compare the samples with true ones: transport, Sinkhorn, MMD, ...", default=False),
         JSON,
         DEVICE,
     ),
@@ -29,9 +32,16 @@ _SYNTAX = Syntax(
 
 def main(argv: Sequence[str]) -> int:
     values = parse(_SYNTAX, argv)
+    metrics = values.get("metrics", False)
     with clean_stdout():
         run = load(values["directory"], device=values.get("device", "auto"))
-        run.evaluate(values.get("samples", _SAMPLES), values.get("seed"), values.get("schedule"))
+        run.evaluate(
+            values.get("samples", _SAMPLES),
+            values.get("seed"),
+            values.get("schedule"),
+            metrics=metrics,
+            progress=StageDisplay() if metrics else None,
+        )
     if values.get("json"):
         print_json(run.results)
     else:

@@ -37,6 +37,7 @@ class Flag(NamedTuple):
 
 _PLACED = {
     "network": ("net", "width", "depth", "heads", "block", "order", "schedule", "eval_schedule", "informed"),
+    "jumps": ("window", "jump_steps", "eval_jump_steps", "kappa", "moments"),
     "experience": (
         *("off_to_on", "buffer_size", "priority", "prefill", "kernel", "hamming_radius"),
         *("mcmc_ratio", "mcmc_interval", "mcmc_steps"),

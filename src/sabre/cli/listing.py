@@ -10,11 +10,12 @@ from sabre.mcmc import KERNELS
 from sabre.options import METHODS, NETS
 from sabre.presets import PRESETS, make_preset
 from sabre.processes import ORDERS
+from sabre.reproduce import EXPERIMENTS
 from sabre.targets import TARGETS
 
 __all__ = ["SUMMARY", "main"]
 
-SUMMARY = "show targets with their arguments, methods, networks, orders, kernels, presets"
+SUMMARY = "show targets with their arguments, methods, networks, orders, kernels, presets, experiments"
 _SYNTAX = Syntax("list", "Everything that can be named on the command line.", "", "", ())
 
 
@@ -27,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
     _names("orders (--order)", ("auto", *ORDERS))
     _names("kernels (--kernel)", ("auto", *sorted(KERNELS)))
     _table("presets (--preset)", [(name, _preset(name)) for name in PRESETS])
+    _table("experiments (sabre reproduce)", [(name, one.title) for name, one in EXPERIMENTS.items()])
     return 0
 
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sabre.cli import evaluate, exact, listing, report, sample, train
+from sabre.cli import evaluate, exact, listing, report, reproduce, sample, train
 from sabre.cli.parser import HelpShown
 from sabre.errors import SabreError, UnknownNameError
 
@@ -30,6 +30,7 @@ COMMANDS: dict[str, Command] = {
     "sample": Command(sample.SUMMARY, sample.main),
     "exact": Command(exact.SUMMARY, exact.main),
     "report": Command(report.SUMMARY, report.main),
+    "reproduce": Command(reproduce.SUMMARY, reproduce.main),
 }
 
 

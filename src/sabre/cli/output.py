@@ -22,9 +22,21 @@ def scores_text(results: Mapping[str, Any]) -> str:
         lines.append(f"{'phases':<12}{', '.join(_figure(phase) for phase in results['phases'])}")
     if results["forbidden"]["value"]:
         lines.append(f"{'forbidden':<12}{_figure(results['forbidden'])}")
+    lines += _metrics(results.get("metrics", {}))
     if results["step"] < results["steps"]:
         lines.append(f"this is the state at step {results['step']} of {results['steps']}: the run has not finished")
     return "\n".join([*lines, *cautions(results["ess"]["value"])])
+
+
+def _metrics(metrics: Mapping[str, Any]) -> list[str]:
+    """A line per metric: the model, then what independent true samples reach."""
+    lines = []
+    for name, figure in metrics.items():
+        floor = figure.get("floor")
+        beside = "" if floor is None else f"  (true samples: {_figure(floor)})"
+        warning = "" if figure.get("converged", True) else "  not converged"
+        lines.append(f"{name.replace('_', ' '):<20}{_figure(figure)}{beside}{warning}")
+    return lines
 
 
 def _figure(figure: Mapping[str, float] | None) -> str:

@@ -1,20 +1,27 @@
 """Evaluation: estimates with errors, beside the truth."""
 
-from sabre.evaluation.scores import Scores, backward_log_weights, cautions, evaluate, sample_weighted
+from sabre.evaluation.comparison import compare_with_truth, prepare_truth
+from sabre.evaluation.display import StageDisplay
+from sabre.evaluation.samplers import JumpSampler, MaskedSampler, WeightedSampler
+from sabre.evaluation.scores import Scores, cautions, evaluate
 from sabre.evaluation.truth import TrueSamples, has_cluster_moves, true_samples
 from sabre.metrics.estimates import Estimate, effective_sample_size, importance_log_z, mean_estimate
 
 __all__ = [
     "Estimate",
+    "JumpSampler",
+    "MaskedSampler",
     "Scores",
+    "StageDisplay",
     "TrueSamples",
-    "backward_log_weights",
+    "WeightedSampler",
     "cautions",
+    "compare_with_truth",
     "effective_sample_size",
     "evaluate",
     "has_cluster_moves",
     "importance_log_z",
     "mean_estimate",
-    "sample_weighted",
+    "prepare_truth",
     "true_samples",
 ]

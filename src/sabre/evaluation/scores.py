@@ -1,22 +1,20 @@
 """How good a sampler is: bounds on log Z, effective sample size, and the truth beside them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
+from sabre.evaluation.samplers import WeightedSampler
 from sabre.evaluation.truth import TrueSamples
-from sabre.metrics.estimates import Estimate, effective_sample_size, importance_log_z, mean_estimate, share
-from sabre.networks import Network
+from sabre.metrics import Estimate, Progress, effective_sample_size, importance_log_z, mean_estimate, share
 from sabre.noise import Noise
-from sabre.objectives import log_likelihood
-from sabre.processes import MaskedDiffusion
 from sabre.targets import AbstractTarget
 
-__all__ = ["LOW_ESS", "Scores", "cautions", "evaluate", "sample_weighted"]
+__all__ = ["LOW_ESS", "Scores", "cautions", "evaluate"]
 
 LOW_ESS = 0.05
 NONE_FORBIDDEN = Estimate(0.0, 0.0)
@@ -28,7 +26,7 @@ class Scores:
 
     `eubo` is None where the target has no samples, `log_z_exact` where nobody knows it. `phases` are the shares of the
     symmetric images (spin up and down, majority colours) among the samples, `forbidden` is that of samples with
-    log density -inf, of which a single one makes the ELBO -inf.
+    log density -inf, of which a single one makes the ELBO -inf. `x` are the samples behind the figures.
     """
 
     elbo: Estimate
@@ -40,6 +38,7 @@ class Scores:
     true_samples: str | None
     phases: tuple[Estimate, ...] = ()
     forbidden: Estimate = NONE_FORBIDDEN
+    x: Int[Tensor, "n dim"] | None = field(default=None, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, every figure as {"value": ..., "stderr": ...}."""
@@ -69,44 +68,20 @@ class Scores:
         return "\n".join([*lines, *cautions(self.ess.value)])
 
 
-@torch.no_grad()
-def sample_weighted(
-    network: Network, process: MaskedDiffusion, target: AbstractTarget, n: int, noise: Noise, batch: int = 1024
-) -> tuple[Int[Tensor, "n dim"], Float[Tensor, " n"]]:
-    """n samples of the model and their log-weights, one token per step."""
-    samples, log_weights = [], []
-    for start in range(0, n, batch):
-        path = process.draw_path(min(batch, n - start), noise, noise.device)
-        tokens, log_pf = network.rollout(path, noise)
-        x = process.blocks.decode(tokens)
-        samples.append(x)
-        log_weights.append(target.log_density(x).double() - log_pf.double().sum(1))
-    return torch.cat(samples), torch.cat(log_weights)
-
-
-def backward_log_weights(
-    network: Network, process: MaskedDiffusion, target: AbstractTarget, x: Int[Tensor, "n dim"], noise: Noise
-) -> Float[Tensor, " n"]:
-    """Log-weights of trajectories that were masked backwards from given final states."""
-    path = process.draw_path(len(x), noise, noise.device)
-    log_pf = log_likelihood(network, process.blocks.encode(x), path)
-    return target.log_density(x).double() - log_pf
-
-
 def evaluate(
-    network: Network,
-    process: MaskedDiffusion,
+    sampler: WeightedSampler,
     target: AbstractTarget,
     num_samples: int,
     seed: int,
     truth: TrueSamples | None,
+    progress: Progress | None = None,
 ) -> Scores:
     """All scores from `num_samples` trajectories of the model and one per true sample."""
-    noise = Noise.named(seed, "evaluation", next(iter(network.parameters())).device)
-    x, log_weight = sample_weighted(network, process, target, num_samples, noise)
+    noise = Noise.named(seed, "evaluation", sampler.device)
+    x, log_weight = sampler.draw(num_samples, noise, progress)
     eubo = None
     if truth is not None:
-        eubo = mean_estimate(backward_log_weights(network, process, target, truth.x.to(noise.device), noise))
+        eubo = mean_estimate(sampler.weigh(truth.x.to(noise.device), noise, progress))
     phase = target.phase(x)
     counts = [] if phase is None else torch.bincount(phase, minlength=target.num_phases).tolist()
     return Scores(
@@ -119,6 +94,7 @@ def evaluate(
         true_samples=None if truth is None else truth.source,
         phases=tuple(share(count, num_samples) for count in counts),
         forbidden=share(int(torch.isneginf(log_weight).sum()), num_samples),
+        x=x.cpu(),
     )
 
 

@@ -1,6 +1,7 @@
 """Objectives: pure functions from log-weights to the coefficients of sum_b c_b grad log p(tau_b)."""
 
 from sabre.objectives.base import Objective, ObjectiveValue, Origin, bounded
+from sabre.objectives.continuity import continuity
 from sabre.objectives.cross_entropy import cross_entropy
 from sabre.objectives.denoising import choose_masks, denoise
 from sabre.objectives.gradient import backpropagate, choose_steps, log_likelihood
@@ -18,6 +19,7 @@ __all__ = [
     "bounded",
     "choose_masks",
     "choose_steps",
+    "continuity",
     "cross_entropy",
     "denoise",
     "log_likelihood",
@@ -32,6 +34,7 @@ OBJECTIVES: dict[str, Objective] = {
     "rkl": reverse_kl,
     "ce": cross_entropy,
     "wdce": cross_entropy,
+    "leaps": continuity,
 }
 
 WEIGHTED = ("ce", "wdce")

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sabre.networks import Network
+from sabre.networks import Trainable
 from sabre.noise import NoiseLike
 from sabre.objectives.gradient import add_gradient
 from sabre.processes import Path
@@ -27,7 +27,7 @@ def choose_masks(tokens: Int[Tensor, "batch tokens"], replicates: int, noise: No
 
 
 def denoise(
-    network: Network, tokens: Int[Tensor, "batch tokens"], coefficients: Float[Tensor, " batch"], masks: Masks
+    network: Trainable, tokens: Int[Tensor, "batch tokens"], coefficients: Float[Tensor, " batch"], masks: Masks
 ) -> None:
     """Add the gradient of weighted denoising cross-entropy to the gradients.
 

@@ -6,16 +6,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sabre.networks import Network
+from sabre.networks import Trainable
 from sabre.noise import NoiseLike
-from sabre.processes import Path
+from sabre.processes import Moments, Path
 
 __all__ = ["add_gradient", "backpropagate", "choose_steps", "log_likelihood"]
 
 Coefficients = Callable[[Float[Tensor, " batch"]], Float[Tensor, " batch"]]
 
 
-def log_likelihood(network: Network, tokens: Int[Tensor, "batch tokens"], path: Path) -> Float[Tensor, " batch"]:
+def log_likelihood(
+    network: Trainable, tokens: Int[Tensor, "batch tokens"], path: Path | Moments
+) -> Float[Tensor, " batch"]:
     """log p of whole trajectories, without a graph, chunk by chunk."""
     total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
     with torch.no_grad():
@@ -38,9 +40,9 @@ def choose_steps(
 
 
 def backpropagate(
-    network: Network,
+    network: Trainable,
     tokens: Int[Tensor, "batch tokens"],
-    path: Path,
+    path: Path | Moments,
     coefficients_of: Coefficients,
     *,
     log_pf: Float[Tensor, " batch"] | None = None,
@@ -73,10 +75,10 @@ def add_gradient(log_p: Float[Tensor, " rows"], coefficients: Float[Tensor, " ro
 
 
 def _part(
-    network: Network, tokens: Tensor, path: Path, steps: Tensor | None, rows: slice, columns: slice
+    network: Trainable, tokens: Tensor, path: Path | Moments, steps: Tensor | None, rows: slice, columns: slice
 ) -> Float[Tensor, "rows columns"]:
     """log p of some of the steps (None: of all of them) of some of the trajectories."""
-    part = Path(path.order[rows], path.schedule)
+    part = path.part(rows)
     if steps is None and columns.start == 0 and columns.stop >= path.num_steps:
         return network.step_log_probs(tokens[rows], part)
     if steps is None:

@@ -15,7 +15,6 @@ _COLOUR_TYPE = {1: 0, 3: 2, 4: 6}
 _PAIR = ("#f3ead9", "#23395b")
 _MANY = ("#23395b", "#e8a33d", "#c8553d", "#6fb3a5", "#f3ead9", "#7a5c8e", "#8fae5b", "#4f86c6", "#d98ba3", "#8a8174")
 _GAP = 3
-_TILE = 96
 
 
 def encode_png(image: UInt8[np.ndarray, "height width channels"]) -> bytes:
@@ -45,11 +44,14 @@ def palette(num_categories: int) -> UInt8[np.ndarray, "categories 3"]:
 
 
 def lattice_grid(
-    x: Int[Tensor, "n rows columns"], num_categories: int, columns: int
+    x: Int[Tensor, "n rows columns"], num_categories: int, columns: int, tile: int = 96
 ) -> UInt8[np.ndarray, "height width 4"]:
-    """The lattices side by side, `columns` per row, with transparent gaps; sites are enlarged by a whole factor."""
+    """The lattices side by side, `columns` per row, with transparent gaps; sites are enlarged by a whole factor.
+
+    Each lattice becomes about `tile` pixels wide.
+    """
     n, height, width = x.shape
-    scale = max(1, -(-_TILE // max(height, width)))
+    scale = max(1, -(-tile // max(height, width)))
     rows = -(-n // columns)
     image = np.zeros((rows * (height * scale + _GAP) - _GAP, columns * (width * scale + _GAP) - _GAP, 4), np.uint8)
     colours = palette(num_categories)[x.cpu().numpy()]

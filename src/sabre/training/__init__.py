@@ -1,7 +1,7 @@
 """Training: Algorithm 1, where its trajectories come from, and the one loop around it."""
 
 from sabre.training.algorithm import algorithm_1, prefill
-from sabre.training.builder import Sampler, build_plan, build_sampler, make_schedule
+from sabre.training.builder import build_plan, build_sampler, make_schedule
 from sabre.training.experience import Experience, ExperiencePlan
 from sabre.training.learner import Learner, Trajectories
 from sabre.training.loop import TrainingLoop
@@ -15,7 +15,6 @@ __all__ = [
     "Learner",
     "ProgressDisplay",
     "ReplayBuffer",
-    "Sampler",
     "TrainingLoop",
     "TrainingState",
     "Trajectories",

@@ -6,6 +6,7 @@ import torch
 
 from sabre.noise import Noise
 from sabre.training.experience import Experience
+from sabre.training.jump_experience import JumpExperience
 from sabre.training.learner import Learner, Trajectories, UpdateInfo, annealed
 
 __all__ = ["StepOutcome", "algorithm_1", "prefill"]
@@ -19,7 +20,7 @@ class StepOutcome(NamedTuple):
 
 
 def algorithm_1(
-    step: int, experience: Experience, learner: Learner, *, beta: float, rate: float, noise: Noise
+    step: int, experience: Experience | JumpExperience, learner: Learner, *, beta: float, rate: float, noise: Noise
 ) -> StepOutcome:
     """One epoch i = step + 1 of Algorithm 1, with the target annealed to exponent `beta`."""
     if experience.plan.is_on_policy(step):
@@ -35,15 +36,18 @@ def algorithm_1(
 
 
 @torch.no_grad()
-def prefill(experience: Experience, *, beta: float) -> None:
+def prefill(experience: Experience | JumpExperience, *, beta: float) -> None:
     """On-policy batches for the buffer, before the first step."""
     if experience.plan.off_to_on > 0:
         for _ in range(experience.plan.prefill):
-            _store(experience, experience.sample_on_policy(), beta)
+            batch = experience.sample_on_policy()
+            if batch.is_new:
+                _store(experience, batch, beta)
 
 
-def _store(experience: Experience, batch: Trajectories, beta: float) -> None:
+def _store(experience: Experience | JumpExperience, batch: Trajectories, beta: float) -> None:
     """Priorities are the log-weights of this moment: at this temperature, under these weights."""
     assert batch.log_pf is not None
+    assert isinstance(experience, Experience)
     if experience.plan.off_to_on > 0:
         experience.store(batch, annealed(beta, batch.log_density) - batch.log_pf.detach())

@@ -1,7 +1,6 @@
 """From a target and options to the parts of a run: process, network, kernel, plan."""
 
 import copy
-from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -9,43 +8,34 @@ from torch import nn
 from sabre.errors import InvalidArgumentError
 from sabre.evaluation import has_cluster_moves
 from sabre.mcmc import HammingBall, Kernel, make_kernel, require_ferromagnet
-from sabre.networks import MLP, AllSites, CausalNetwork, LocalFieldLogits, Network, StateNetwork, ViT
+from sabre.networks import (
+    MLP,
+    AllSites,
+    CausalNetwork,
+    EquivariantNetwork,
+    JumpNetwork,
+    LocalFieldLogits,
+    StateNetwork,
+    ViT,
+)
 from sabre.noise import Noise
 from sabre.options import Options
-from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
+from sabre.processes import AnnealedJumps, Blocks, MaskedDiffusion, Schedule, make_order
 from sabre.targets import AbstractTarget
 from sabre.training.averages import Averages
 from sabre.training.experience import ExperiencePlan
+from sabre.training.models import JumpModel, MaskedModel, Model
 
-__all__ = ["Sampler", "build_plan", "build_sampler", "make_schedule"]
+__all__ = ["build_plan", "build_sampler", "make_schedule"]
 
 _ACTIVATIONS_PER_CHUNK = 2**26
 _AUTO_VOCABULARY = 256
 
 
-@dataclass(frozen=True)
-class Sampler:
-    """A network and the processes that it is trained and sampled with (they differ in their schedule only).
-
-    `network` is trained. `averages` are its averaged weights, which draw all samples where they are kept.
-    """
-
-    network: Network
-    process: MaskedDiffusion
-    eval_process: MaskedDiffusion
-    averages: Averages | None
-
-    @property
-    def drawing(self) -> Network:
-        """The network that samples."""
-        if self.averages is None:
-            return self.network
-        assert isinstance(self.averages.network, Network)
-        return self.averages.network
-
-
-def build_sampler(target: AbstractTarget, options: Options, device: torch.device, custom: nn.Module | None) -> Sampler:
+def build_sampler(target: AbstractTarget, options: Options, device: torch.device, custom: nn.Module | None) -> Model:
     """The sampler that the options describe; `custom` maps masked states to logits and takes the place of `net`."""
+    if options.objective == "leaps":
+        return _jumps(target, options, device)
     blocks = Blocks.boxes(target.layout, target.num_categories, _box(target, options))
     order_name = options.order
     if order_name == "auto":
@@ -56,7 +46,28 @@ def build_sampler(target: AbstractTarget, options: Options, device: torch.device
     network = _network(target, options, blocks, order_name, custom).to(device)
     eval_process = process.with_schedule(make_schedule("eval_schedule", options.eval_schedule))
     averages = Averages(copy.deepcopy(network), options.ema) if options.ema else None
-    return Sampler(network, process, eval_process, averages)
+    return MaskedModel(network, process, eval_process, averages)
+
+
+def _jumps(target: AbstractTarget, options: Options, device: torch.device) -> JumpModel:
+    """Annealed jumps with as many steps in training and in evaluations as the options say."""
+    noise = Noise.named(options.seed, "weights")
+    width = options.width or 64
+    module = EquivariantNetwork(
+        target.layout,
+        target.num_categories,
+        noise,
+        width=width,
+        depth=options.depth,
+        window=options.window,
+        absolute=target.layout.kind != "torus",
+    )
+    process = AnnealedJumps(options.jump_steps, kappa=options.kappa)
+    states = max(1, _ACTIVATIONS_PER_CHUNK // (4 * width * (options.depth + 1) * target.dim))
+    network = JumpNetwork(target, module, process, states).to(device)
+    averages = Averages(copy.deepcopy(network), options.ema) if options.ema else None
+    eval_process = AnnealedJumps(options.eval_jump_steps, kappa=options.kappa)
+    return JumpModel(network, eval_process, options.moments, averages)
 
 
 def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:

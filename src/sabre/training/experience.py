@@ -121,22 +121,33 @@ class Experience:
         origin: Origin = "target" if self.plan.priority == "weight" else "model"
         return Trajectories(self.process.blocks.encode(x), path, log_density, None, origin, is_new=False)
 
-    def kept_tensors(self) -> dict[str, Tensor]:
-        """The batch that is used again, and how often it was, for a checkpoint; nothing where there is none."""
+    def state_tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything that a checkpoint must hold, by group."""
+        buffers = {"replay": self.buffer.state_tensors(), "mcmc": self.mcmc_buffer.state_tensors()}
+        return buffers | {"kept": self._kept_tensors()}
+
+    def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+        """Back to a saved state."""
+        self.buffer.load_state_tensors(tensors["replay"])
+        self.mcmc_buffer.load_state_tensors(tensors["mcmc"])
+        self._load_kept_tensors(tensors.get("kept", {}))
+
+    def _kept_tensors(self) -> dict[str, Tensor]:
+        """The batch that is used again, and how often it was; nothing where there is none."""
         if self._kept is None or self._kept.log_pf is None:
             return {}
-        batch = self._kept
+        batch, path = self._kept, self._kept.path
+        assert isinstance(path, Path)
         return {
             "tokens": batch.tokens,
-            "order": batch.path.order.contiguous(),
-            "schedule": batch.path.schedule,
+            "order": path.order.contiguous(),
+            "schedule": path.schedule,
             "log_density": batch.log_density,
             "log_pf": self._kept.log_pf,
             "uses": torch.tensor([self._num_uses]),
         }
 
-    def load_kept_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Back to a saved state."""
+    def _load_kept_tensors(self, tensors: dict[str, Tensor]) -> None:
         if tensors:
             moved = {name: tensor.to(self._device) for name, tensor in tensors.items()}
             path = Path(moved["order"], tensors["schedule"])

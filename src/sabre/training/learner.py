@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sabre.errors import NonFiniteError
-from sabre.networks import Network
+from sabre.networks import Trainable
 from sabre.noise import NoiseLike
 from sabre.objectives import (
     Objective,
@@ -21,7 +21,7 @@ from sabre.objectives import (
     denoise,
     log_likelihood,
 )
-from sabre.processes import Path
+from sabre.processes import Moments, Path
 from sabre.training.averages import Averages
 
 __all__ = ["Learner", "Trajectories", "UpdateInfo", "annealed"]
@@ -35,7 +35,7 @@ class Trajectories(NamedTuple):
     """
 
     tokens: Int[Tensor, "batch tokens"]
-    path: Path
+    path: Path | Moments
     log_density: Float[Tensor, " batch"]
     log_pf: Float[Tensor, " batch"] | None
     origin: Origin
@@ -55,7 +55,7 @@ class Learner:
 
     def __init__(
         self,
-        network: Network,
+        network: Trainable,
         objective: Objective,
         *,
         log_z: float,
@@ -170,6 +170,6 @@ def annealed(beta: float, log_density: Float[Tensor, " batch"]) -> Float[Tensor,
     return torch.where(torch.isneginf(log_density), log_density, beta * log_density)
 
 
-def _module(network: Network) -> nn.Module:
+def _module(network: Trainable) -> nn.Module:
     assert isinstance(network, nn.Module)
     return network

@@ -89,10 +89,8 @@ class TrainingLoop:
         state, options = self.state, self.state.options
         if self._truth is None:
             self._truth = true_samples(state.target, options.eval_samples, options.seed + 1)
-        sampler = state.sampler
-        scores = evaluate(
-            sampler.drawing, sampler.eval_process, state.target, options.eval_samples, options.seed + 1, self._truth
-        )
+        sampler = state.sampler.weighted(state.target)
+        scores = evaluate(sampler, state.target, options.eval_samples, options.seed + 1, self._truth)
         figures = {"elbo": scores.elbo, "eubo": scores.eubo, "log_z_estimate": scores.log_z, "ess": scores.ess}
         return {"step": state.step} | {key: None if f is None else f.value for key, f in figures.items()}
 

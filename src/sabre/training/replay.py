@@ -46,22 +46,33 @@ class ReplayBuffer:
         x: Int[Tensor, "batch dim"],
         log_density: Float[Tensor, " batch"],
         priority: Float[Tensor, " batch"],
-    ) -> None:
-        """Append states, over the oldest ones once the ring is full; of more than fit, the last are kept."""
+    ) -> Int[Tensor, " kept"]:
+        """Append states, over the oldest ones once the ring is full; of more than fit, the last are kept.
+
+        Returns where they went.
+        """
         x, log_density, priority = x[-self.capacity :], log_density[-self.capacity :], priority[-self.capacity :]
         place = (self._added + torch.arange(len(x), device=self._x.device)) % self.capacity
         self._x[place] = x.to(self._x.dtype)
         self._log_density[place] = log_density.double()
         self._priority[place] = priority.double()
         self._added += len(x)
+        return place
 
     def draw(self, n: int, noise: NoiseLike) -> tuple[Int[Tensor, "n dim"], Float[Tensor, " n"]]:
         """n states with replacement, and their log densities."""
+        return self.at(self.choose(n, noise))
+
+    def choose(self, n: int, noise: NoiseLike) -> Int[Tensor, " n"]:
+        """The places of n states, with replacement."""
         priority = self._priority[: len(self)]
         if bool(torch.isneginf(priority).all()):
             priority = torch.zeros_like(priority)
-        chosen = noise.index(priority, n)
-        return self._x[chosen].long(), self._log_density[chosen]
+        return noise.index(priority, n)
+
+    def at(self, place: Int[Tensor, " n"]) -> tuple[Int[Tensor, "n dim"], Float[Tensor, " n"]]:
+        """The states that are there, and their log densities."""
+        return self._x[place].long(), self._log_density[place]
 
     def state_tensors(self) -> dict[str, Tensor]:
         """Everything that a checkpoint must hold."""

@@ -18,7 +18,6 @@ from sabre.targets import AbstractTarget, CheckedTarget
 from sabre.training.algorithm import StepOutcome, algorithm_1, prefill
 from sabre.training.annealing import inverse_temperature, learning_rate_factor
 from sabre.training.builder import build_plan, build_sampler
-from sabre.training.experience import Experience
 from sabre.training.fingerprint import fingerprint, require_same
 from sabre.training.learner import Learner, annealed
 from sabre.training.replay import priority_of
@@ -41,10 +40,7 @@ class TrainingState:
         self.sampler = build_sampler(target, options, self.device, net)
         self.noises = {name: Noise.named(options.seed, name, self.device) for name in _STREAMS}
         plan = build_plan(target, options)
-        drawing = self.sampler.drawing
-        self.experience = Experience(
-            plan, self.checked, self.sampler.process, drawing, self.noises, drawing is self.sampler.network
-        )
+        self.experience = self.sampler.experience(plan, self.checked, self.noises)
         self.learner = self._make_learner()
         self.step = 0
         self.seconds = 0.0
@@ -76,7 +72,7 @@ class TrainingState:
             self._search(x)
         self.checked.check_support(x)
         self.fingerprint = fingerprint(CheckedTarget(self.target), self.device)
-        if self.options.log_z_init is None and self.beta > 0:
+        if self.options.log_z_init is None and self.beta > 0 and self.options.objective != "leaps":
             self._estimate_log_z()
         self.has_begun = True
 
@@ -129,6 +125,8 @@ class TrainingState:
             self.learner.shift_log_z((self._beta_at(self.step + 1) - self.beta) * self.mean_log_density)
 
     def _beta_at(self, step: int) -> float:
+        if self.options.objective == "leaps":
+            return 1.0  # time is its annealing
         return inverse_temperature(step, self.options.steps, self.options.anneal, self.options.warm_up)
 
     def checkpoint(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
@@ -137,10 +135,8 @@ class TrainingState:
         tensors = {
             "model": model,
             "optimiser": optimiser,
-            "replay": self.experience.buffer.state_tensors(),
-            "mcmc": self.experience.mcmc_buffer.state_tensors(),
             "noise": {name: noise.state for name, noise in self.noises.items()},
-            "kept": self.experience.kept_tensors(),
+            **self.experience.state_tensors(),
         }
         if self.sampler.averages is not None:
             tensors["averages"] = self.sampler.averages.state_tensors()
@@ -159,9 +155,7 @@ class TrainingState:
             self.fingerprint = checkpoint.state["target"]
             require_same(self.target, self.fingerprint, self.device)
             self.learner.load_state_tensors(tensors["model"], tensors["optimiser"])
-            self.experience.buffer.load_state_tensors(tensors["replay"])
-            self.experience.mcmc_buffer.load_state_tensors(tensors["mcmc"])
-            self.experience.load_kept_tensors(tensors.get("kept", {}))
+            self.experience.load_state_tensors(tensors)
             if self.sampler.averages is not None:
                 self.sampler.averages.load_state_tensors(tensors["averages"])
             for name, noise in self.noises.items():
