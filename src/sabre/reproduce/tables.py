@@ -65,7 +65,7 @@ TABLE_SYNTHETIC = Experiment(
     "The paper's networks, step counts and hyperparameters.",
     _synthetic_cells,
     _SYNTHETIC_METRICS,
-    _REPEATED,
+    ("TB + Buffer + MCMC",),
     pictures="scatter",
     pictured=("40gmm_d32", "manywell_d80"),
 )
