@@ -1,8 +1,15 @@
 """Tables made again: runs that are done once, figures pooled, every number of the paper in its place."""
 
+import contextlib
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +22,7 @@ from sabre.reproduce.collect import _pooled
 from sabre.reproduce.experiment import works_of
 from sabre.reproduce.paper import paper_tables
 from sabre.reproduce.sheet import AGREES, BETTER, WORSE, judge, sheets
+from sabre.storage import RunDirectory
 from sabre.targets import Ising, Potts
 
 SMALL = Options(
@@ -119,6 +127,57 @@ def test_workers_side_by_side_do_the_same(small, tmp_path):
     shutil.rmtree(tmp_path / "runs")
     small(workers=2)
     assert written(tmp_path) == tables
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_reproduce as t
+if __name__ == "__main__":
+    t.registry.EXPERIMENTS["long"] = t.LONG
+    t.reproduce("long", runs={runs!r}, results={results!r}, workers=2, quiet=True)
+"""
+
+
+def _long_cells(_):
+    long = SMALL.replace({"steps": 10**6, "checkpoint_interval": 10**7, "checkpoint_minutes": 1e6})
+    return [Cell("ising", str(w), Work(ISING, long.replace({"width": w}), 24), {}) for w in (8, 16, 24)]
+
+
+LONG = Experiment("long", "Long", "For tests.", _long_cells, ("elbo",))
+
+
+def test_workers_end_with_the_call_and_keep_what_they_have(tmp_path):
+    """Killed, not asked: the kernel tells the workers, which save their runs and end."""
+    runs = tmp_path / "runs"
+    places = {"tests": str(Path(__file__).parent), "runs": str(runs), "results": str(tmp_path / "results")}
+    (tmp_path / "call.py").write_text(SCRIPT.format(**places))
+    call = subprocess.Popen([sys.executable, str(tmp_path / "call.py")], start_new_session=True)
+    try:
+        wait_for(lambda: len(list(runs.glob("*/metrics.jsonl"))) == 2)
+        call.kill()
+        call.wait()
+        wait_for(lambda: len(list(runs.glob("*/checkpoints/step-*"))) == 2)
+        wait_for(lambda: all(is_free(path) for path in runs.iterdir()))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(call.pid, signal.SIGKILL)
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_free(path):
+    """Whether nobody works in a run directory."""
+    try:
+        with RunDirectory(path).lock():
+            return True
+    except RunDirectoryError:
+        return False
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -105,8 +105,8 @@ def compare(
     less than four), the metric is computed on each pair of blocks, and the standard error is that of these K values
     over sqrt K. That assumes that members of a sample are independent (of chains that lie side by side, a block takes
     whole ones if K divides their number), and that the metric scatters around its own mean like 1 / sqrt n; its mean
-    may depend on n, as a floor does. Where it scatters less, as an unbiased MMD of equal laws does, like 1 / n, the
-    error is overstated by up to sqrt K.
+    may depend on n, as a floor does. Where it scatters less, as a metric between equal laws may (an unbiased MMD does
+    like 1 / n), the error is overstated, for 1 / n by sqrt K.
     """
     chosen = _checked_names(target, names)
     if len(x) != len(true_x):

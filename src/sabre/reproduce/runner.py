@@ -1,11 +1,12 @@
 """Runs what is missing of an experiment, one after the other or by several workers."""
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from sabre.errors import SabreError
 from sabre.evaluation import StageDisplay, prepare_truth
 from sabre.reproduce.execute import execute, is_done
 from sabre.reproduce.work import Work
+from sabre.storage import die_with_parent
 
 __all__ = ["run_missing"]
 
@@ -52,7 +54,8 @@ def _side_by_side(root: Path, missing: Sequence[Work], workers: int, device: str
     failed: dict[str, str] = {}
     context = multiprocessing.get_context("spawn")
     threads = max(1, (os.cpu_count() or 1) // workers)
-    with concurrent.futures.ProcessPoolExecutor(workers, context, _set_threads, (threads,)) as pool:
+    begin = (threads, os.getpid())
+    with concurrent.futures.ProcessPoolExecutor(workers, context, _begin_worker, begin) as pool, _cancelling(pool):
         truths = {(str(work.target.spec), work.num_samples): work for work in missing}
         for made in [pool.submit(prepare_truth, work.target, work.num_samples) for work in truths.values()]:
             made.result()
@@ -67,8 +70,19 @@ def _side_by_side(root: Path, missing: Sequence[Work], workers: int, device: str
     return failed
 
 
-def _set_threads(threads: int) -> None:
+def _begin_worker(threads: int, parent: int) -> None:
+    die_with_parent(parent)
     torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def _cancelling(pool: concurrent.futures.ProcessPoolExecutor) -> Iterator[None]:
+    """What interrupts the parent also cancels what has not begun."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 def _task(root: Path, works: Sequence[Work], device: str) -> str | None:
