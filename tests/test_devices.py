@@ -29,6 +29,23 @@ def test_every_target_and_network_trains_on_an_accelerator(name, net):
     assert scores.elbo.value < TARGETS[name].log_z_exact + 5 * scores.elbo.stderr
 
 
+RIVALS = {
+    "mdns": {"method": "wdce", "net": "vit", "ema": 0.9, "reuse": 3, "order": "random", "block": "1"},
+    "leaps": {"method": "leaps+replay+mcmc", "net": "equivariant", "jump_steps": 4, "moments": 16},
+}
+
+
+@cuda
+@pytest.mark.parametrize("rival", RIVALS)
+def test_rivals_train_and_go_on_on_an_accelerator(rival, tmp_path):
+    options = sabre.Options(device="cuda", final_samples=0).replace(SMALL | RIVALS[rival])
+    run = sabre.train(TARGETS["ising"], options=options, run_dir=tmp_path / "run", progress=False, time_limit=0.5)
+    run = sabre.resume(tmp_path / "run", progress=False) if not run.finished else run
+    scores = run.evaluate(64, metrics=True)
+    assert scores.elbo.value < TARGETS["ising"].log_z_exact + 5 * scores.elbo.stderr
+    assert run.results["metrics"]["transport"]["value"] >= 0
+
+
 @cuda
 @pytest.mark.parametrize(("first", "second"), [("cuda", "cpu"), ("cpu", "cuda")])
 def test_a_run_goes_on_on_another_device(first, second, tmp_path):

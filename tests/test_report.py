@@ -108,6 +108,26 @@ def test_unfinished_weak_and_unknown_are_said():
     assert "below five per cent" not in Balance(render_report(ising_like())).text
 
 
+def test_metrics_stand_beside_what_true_samples_reach():
+    results = ising_like().results | {"forbidden": {"value": 0.0, "stderr": 0.001}}
+    assert "Beside true samples" not in render_report(ising_like(results=results))
+    assert "forbidden" not in render_report(ising_like(results=results))
+    assert "Share of forbidden samples" in render_report(
+        ising_like(results=results | {"forbidden": {"value": 0.1, "stderr": 0.01}})
+    )
+    floor = {"value": 36.0, "stderr": 0.04}
+    metrics = {
+        "transport": {"value": 36.5, "stderr": 0.03, "seconds": 9.0, "gap": 0.0, "floor": floor},
+        "sinkhorn": {"value": 45.0, "stderr": None, "converged": False, "floor": None},
+    }
+    page = render_report(ising_like(results=results | {"metrics": metrics}))
+    assert "Each of 4,096 samples against as many true ones" in page
+    row = re.search(r'<th scope="row">transport</th>(.*?)</tr>', page)[1]
+    assert re.findall(r"<td>(.*?)</td>", row) == ["36.500 ± 0.030", "36.000 ± 0.040", "10.0"]
+    row = re.search(r'<th scope="row">sinkhorn \(not converged\)</th>(.*?)</tr>', page)[1]
+    assert re.findall(r"<td>(.*?)</td>", row) == ["45", "", ""]
+
+
 def test_an_empty_run_has_a_page():
     text = Balance(render_report(ising_like(metrics=[], results={}, samples=None, config={}, finished=False))).text
     assert "There is no estimate of log Z yet; its exact value is 238.64717 ." in text

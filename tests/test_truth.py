@@ -114,7 +114,7 @@ def test_true_samples_are_made_once_and_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("SABRE_CACHE", str(tmp_path))
     target, made = Ising(12, 0.5), []
     shipped = truth_module._made
-    monkeypatch.setattr(truth_module, "_made", lambda *key: made.append(key[1:]) or shipped(*key))
+    monkeypatch.setattr(truth_module, "_made", lambda *key: made.append(key[1:3]) or shipped(*key))
     first, again = true_samples(target, 40, 3), true_samples(target, 40, 3)
     assert made == [(40, 3)]
     assert torch.equal(first.x, again.x)
@@ -148,3 +148,10 @@ def test_a_cache_that_cannot_be_trusted_is_done_without(harm, tmp_path, monkeypa
         file.write_bytes(file.read_bytes()[: 0 if harm == "empty" else -10])
     assert torch.equal(true_samples(target, 40, 3).x, first.x)
     assert file.exists() == (harm != "off")
+
+
+def test_progress_of_the_chains_is_told():
+    told = []
+    truth_module._from_chains(Ising(10, 0.5), 24, 0, lambda stage, share: told.append((stage, share)))
+    assert {stage for stage, _ in told} == {"true samples"}
+    assert [share for _, share in told] == [k / 8 for k in range(1, 9)]

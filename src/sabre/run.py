@@ -83,7 +83,7 @@ class Run:
         require_int("evaluate", "num_samples", num_samples, low=2)
         seed = self.options.seed + 2 if seed is None else seed
         state = self._state
-        truth = true_samples(self.target, num_samples, seed)
+        truth = true_samples(self.target, num_samples, seed, progress)
         scores = evaluate(self._sampler(schedule), self.target, num_samples, seed, truth, progress)
         assert scores.x is not None
         compared = compare_with_truth(self.target, scores.x, progress) if metrics else None

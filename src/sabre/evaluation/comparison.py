@@ -26,7 +26,7 @@ def compare_with_truth(
     Each has its `floor`: the same metric between two independent sets of true samples of the same size. All models
     of a target are compared with the same true samples.
     """
-    truth = true_samples(target, len(x), _TRUTH)
+    truth = true_samples(target, len(x), _TRUTH, progress)
     if truth is None:
         return None
     floors = _floors(target, truth, progress)
@@ -49,7 +49,7 @@ def _floors(target: AbstractTarget, truth: TrueSamples, progress: Progress | Non
     """The metrics between the truth and other true samples, from the cache where it has them."""
 
     def make() -> Kept:
-        other = true_samples(target, len(truth.x), _OTHER_TRUTH)
+        other = true_samples(target, len(truth.x), _OTHER_TRUTH, progress)
         assert other is not None
         report: Progress | None = None
         if progress is not None:

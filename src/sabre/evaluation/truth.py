@@ -1,5 +1,6 @@
 """Samples of the target to compare with: exact where there is a way, long Swendsen-Wang runs on lattices."""
 
+import functools
 import sys
 import time
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sabre.mcmc import ChainResult, SwendsenWang, run
+from sabre.metrics import Progress
 from sabre.noise import Noise
 from sabre.storage import Kept, kept_or_made
 from sabre.targets import AbstractTarget
@@ -36,7 +38,7 @@ class TrueSamples:
     diagnostics: dict[str, float]
 
 
-def true_samples(target: AbstractTarget, n: int, seed: int) -> TrueSamples | None:
+def true_samples(target: AbstractTarget, n: int, seed: int, progress: Progress | None = None) -> TrueSamples | None:
     """n samples of the target, the same for the same seed; None where nobody knows how to draw them.
 
     Swendsen-Wang chains start from independent uniform states, run 200 sweeps (some thirty autocorrelation times at
@@ -45,9 +47,9 @@ def true_samples(target: AbstractTarget, n: int, seed: int) -> TrueSamples | Non
     again with twice the sweeps. Samples of named targets are kept in the cache on disk.
     """
     if target.spec is None or target.imported_from is not None:
-        return _made(target, n, seed)
+        return _made(target, n, seed, progress)
     key = {"target": target.spec, "n": n, "seed": seed, "recipe": _RECIPE}
-    kept = kept_or_made("truth", key, lambda: _packed(_made(target, n, seed), target))
+    kept = kept_or_made("truth", key, lambda: _packed(_made(target, n, seed, progress), target))
     if not kept.tensors:
         return None
     return TrueSamples(kept.tensors["x"].long(), kept.facts["source"], kept.facts["diagnostics"])
@@ -60,14 +62,14 @@ def _packed(truth: TrueSamples | None, target: AbstractTarget) -> Kept:
     return Kept({"x": x}, {"source": truth.source, "diagnostics": truth.diagnostics})
 
 
-def _made(target: AbstractTarget, n: int, seed: int) -> TrueSamples | None:
+def _made(target: AbstractTarget, n: int, seed: int, progress: Progress | None) -> TrueSamples | None:
     exact = target.sample(n, Noise.named(seed, "truth"))
     if exact is not None:
         return TrueSamples(exact, "exact", {})
-    return _from_chains(target, n, seed) if has_cluster_moves(target) else None
+    return _from_chains(target, n, seed, progress) if has_cluster_moves(target) else None
 
 
-def _from_chains(target: AbstractTarget, n: int, seed: int) -> TrueSamples:
+def _from_chains(target: AbstractTarget, n: int, seed: int, progress: Progress | None = None) -> TrueSamples:
     """Swendsen-Wang, with twice the sweeps until the chains agree."""
     chains = max(1, min(_MAX_CHAINS, n // _FEWEST_DRAWS))
     draws = max(_FEWEST_DRAWS, -(-n // chains))
@@ -82,6 +84,7 @@ def _from_chains(target: AbstractTarget, n: int, seed: int) -> TrueSamples:
             burn_in=burn_in,
             thin=thin,
             noise=Noise.named(seed, "truth"),
+            progress=None if progress is None else functools.partial(progress, "true samples"),
         )
         if _agree(result, chains, draws):
             break

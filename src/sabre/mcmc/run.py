@@ -1,6 +1,7 @@
 """Many chains at once, from the start to their samples and diagnostics."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,12 +64,13 @@ def run(
     x: Int[Tensor, "chains dim"] | None = None,
     noise: NoiseLike | None = None,
     keep: Literal["all", "last"] = "all",
+    progress: Callable[[float], None] | None = None,
 ) -> ChainResult:
     """Sample the target with parallel chains.
 
     After `burn_in` steps, each chain makes `num_steps` and keeps every `thin`-th state; keep="last" holds on to the
     very last of these only. The chains begin at `x` (one row per chain, instead of `num_chains`), else uniformly. The
-    draws come from `noise`, else from a stream of their own for this `seed`.
+    draws come from `noise`, else from a stream of their own for this `seed`. `progress` is told the share that is done.
     """
     if not isinstance(target, AbstractTarget):
         raise InvalidArgumentError(
@@ -94,6 +96,8 @@ def run(
         log_density[k] = state.log_density
         accepted += acceptance
         evaluations += cost
+        if progress is not None:
+            progress((k + 1) / num_kept)
 
     tau = integrated_time(log_density)
     r_hat = split_r_hat(log_density) if num_kept >= _FEWEST_FOR_R_HAT else math.nan

@@ -103,6 +103,8 @@ def estimates_table(data: ReportData) -> str:
     others = [key for key in data.results if key not in _LABELS and key != "provenance"]
     for key in [*_LABELS, *others]:
         entry = data.results.get(key)
+        if key == "forbidden" and not (entry or {}).get("value"):
+            continue
         for name, item in _named(_LABELS.get(key, key.replace("_", " ")), entry):
             figure = _figure(item)
             if figure is not None:

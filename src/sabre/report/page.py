@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sabre.report.beside import metrics_table
 from sabre.report.curves import training_curves
 from sabre.report.data import ReportData
 from sabre.report.figures import bounds_picture, estimates_table, headline
@@ -17,6 +18,7 @@ def render_report(report: ReportData) -> str:
     curves = training_curves(report)
     sections = [
         _section("Estimates", estimates_table(report) + bounds_picture(report)),
+        *([_section("Beside true samples", beside)] if (beside := metrics_table(report)) else []),
         _section("Training", f'<div class="grid">{"".join(curves)}</div>' if curves else "<p>No records yet.</p>"),
         _section("Samples", sample_pictures(report)),
         _section("How it was made", _closing(report)),
