@@ -82,6 +82,17 @@ def test_every_evaluation_is_counted():
     assert state.num_evaluations - before == 6 * 8 + 2 * 8 + 6 * 8
 
 
+def test_resampled_populations_are_of_the_size_that_they_say():
+    """The mean weight of each population is one estimate of Z; a colder target is seen to be another one."""
+    run = sabre.train(TARGET, options=LEAPS, progress=False)
+    sampler = run._state.sampler.weighted(TARGET)
+    told = []
+    found = sampler.extra(5120, Noise(3), lambda *stage: told.append(stage))["log_z_resampled"]
+    assert told == [("resampled populations", k / 20) for k in range(1, 21)]
+    assert abs(found.value - TARGET.log_z_exact) < 4.5 * found.stderr < 0.2
+    assert abs(found.value - Ising(3, 0.6, field=0.3).log_z_exact) > 4.5 * found.stderr
+
+
 @pytest.mark.parametrize("target", [Ising(3, 0.6), Potts(3, 3, 0.9, field=[0.5, 0.0, -0.4])], ids=repr)
 def test_leaps_learns(target):
     """After some hundred steps the weights are nearly equal; untrained they are not."""
@@ -90,7 +101,10 @@ def test_leaps_learns(target):
     trained = sabre.train(target, options=options, progress=False).evaluate(800)
     untrained = sabre.train(target, options=options.replace({"steps": 1}), progress=False).evaluate(800)
     assert trained.ess.value > 0.9 > 0.88 > untrained.ess.value
-    assert abs(trained.log_z.value - target.log_z_exact) < 4.5 * trained.log_z.stderr
+    for found in (trained, untrained):
+        for log_z in (found.log_z, found.extra["log_z_resampled"]):
+            assert abs(log_z.value - target.log_z_exact) < 4.5 * log_z.stderr < 0.5
+    assert trained.as_dict()["log_z_resampled"]["value"] == trained.extra["log_z_resampled"].value
     assert trained.elbo.value - 4.5 * trained.elbo.stderr < target.log_z_exact
     assert target.log_z_exact < trained.eubo.value + 4.5 * trained.eubo.stderr
     assert trained.eubo.value - trained.elbo.value < 0.5 * (untrained.eubo.value - untrained.elbo.value)

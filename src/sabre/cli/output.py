@@ -18,6 +18,8 @@ def scores_text(results: Mapping[str, Any]) -> str:
     lines = [f"{title:<12}{_figure(results[key])}" for key, title in _ROWS]
     exact = results["log_z_exact"]
     lines.append(f"{'exact log Z':<12}{'unknown' if exact is None else f'{exact:.5f}'}")
+    if "log_z_resampled" in results:
+        lines.insert(2, f"{'resampled':<12}{_figure(results['log_z_resampled'])}")
     if results["phases"]:
         lines.append(f"{'phases':<12}{', '.join(_figure(phase) for phase in results['phases'])}")
     if results["forbidden"]["value"]:

@@ -1,13 +1,14 @@
 """Samplers with weights: what evaluation asks of a model, however it makes its samples."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sabre.metrics import Progress
+from sabre.metrics import Estimate, Progress, importance_log_z
 from sabre.networks import JumpNetwork, Network, Simulation
 from sabre.noise import Noise
 from sabre.objectives import log_likelihood
@@ -17,6 +18,9 @@ from sabre.targets import AbstractTarget
 __all__ = ["JumpSampler", "MaskedSampler", "WeightedSampler"]
 
 _BATCH = 1024
+_POPULATION = 256
+_FEWEST_POPULATIONS = 8
+_RESAMPLED_BELOW = 0.5
 
 
 @runtime_checkable
@@ -34,6 +38,9 @@ class WeightedSampler(Protocol):
 
     def weigh(self, x: Int[Tensor, "n dim"], noise: Noise, progress: Progress | None = None) -> Float[Tensor, " n"]:
         """Log-weights of trajectories that are drawn backwards from given final states."""
+
+    def extra(self, n: int, noise: Noise, progress: Progress | None = None) -> dict[str, Estimate]:
+        """Figures that only this kind of sampler has, from n samples."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,11 @@ class MaskedSampler:
             report(progress, "true samples backwards", (start + self.batch) / len(x))
         return torch.cat(log_weights)
 
+    def extra(self, n: int, noise: Noise, progress: Progress | None = None) -> dict[str, Estimate]:
+        """None."""
+        del n, noise, progress
+        return {}
+
 
 @dataclass(frozen=True)
 class JumpSampler:
@@ -105,6 +117,17 @@ class JumpSampler:
             log_weights.append(self.network.simulate_back(x[start : start + self.batch], noise).log_weight)
             report(progress, "true samples backwards", (start + self.batch) / len(x))
         return torch.cat(log_weights)
+
+    def extra(self, n: int, noise: Noise, progress: Progress | None = None) -> dict[str, Estimate]:
+        """log Z with resampling: each population gives one unbiased estimate of Z, and their spread the error."""
+        network = self.network.with_process(replace(self.network.process, resample_below=_RESAMPLED_BELOW))
+        size = max(2, min(_POPULATION, n // _FEWEST_POPULATIONS))
+        populations = []
+        for start in range(0, n - size + 1, size):
+            log_weight = network.simulate(size, noise).log_weight
+            populations.append(log_weight.logsumexp(0) - math.log(size))
+            report(progress, "resampled populations", (start + size) / n)
+        return {"log_z_resampled": importance_log_z(torch.stack(populations))}
 
 
 def report(progress: Progress | None, stage: str, share: float) -> None:

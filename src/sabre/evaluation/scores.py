@@ -26,7 +26,8 @@ class Scores:
 
     `eubo` is None where the target has no samples, `log_z_exact` where nobody knows it. `phases` are the shares of the
     symmetric images (spin up and down, majority colours) among the samples, `forbidden` is that of samples with
-    log density -inf, of which a single one makes the ELBO -inf. `x` are the samples behind the figures.
+    log density -inf, of which a single one makes the ELBO -inf. `extra` are figures of this kind of sampler alone,
+    `x` the samples behind the figures.
     """
 
     elbo: Estimate
@@ -38,6 +39,7 @@ class Scores:
     true_samples: str | None
     phases: tuple[Estimate, ...] = ()
     forbidden: Estimate = NONE_FORBIDDEN
+    extra: dict[str, Estimate] = field(default_factory=dict)
     x: Int[Tensor, "n dim"] | None = field(default=None, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
@@ -56,6 +58,7 @@ class Scores:
             "forbidden": figure(self.forbidden),
             "num_samples": self.num_samples,
             "true_samples": self.true_samples,
+            **{name: figure(estimate) for name, estimate in self.extra.items()},
         }
 
     def __str__(self) -> str:
@@ -94,6 +97,7 @@ def evaluate(
         true_samples=None if truth is None else truth.source,
         phases=tuple(share(count, num_samples) for count in counts),
         forbidden=share(int(torch.isneginf(log_weight).sum()), num_samples),
+        extra=sampler.extra(num_samples, noise, progress),
         x=x.cpu(),
     )
 

@@ -72,10 +72,7 @@ def run(
     very last of these only. The chains begin at `x` (one row per chain, instead of `num_chains`), else uniformly. The
     draws come from `noise`, else from a stream of their own for this `seed`. `progress` is told the share that is done.
     """
-    if not isinstance(target, AbstractTarget):
-        raise InvalidArgumentError(
-            f"run: target is a {type(target).__name__}; wrap a function as sabre.Target(f, dim=..., num_categories=...)"
-        )
+    _check_target(target)
     kernel = make_kernel(kernel) if isinstance(kernel, str) else kernel
     _check_lengths(target, num_chains, num_steps, burn_in, thin, keep)
     noise = Noise.named(seed, "mcmc", "cpu" if x is None else x.device) if noise is None else noise
@@ -130,6 +127,13 @@ def _walk(
 def _at_least(where: str, name: str, value: int, least: int) -> None:
     if value < least:
         raise InvalidArgumentError(f"{where}: {name} is {value}; give at least {least}")
+
+
+def _check_target(target: object) -> None:
+    if not isinstance(target, AbstractTarget):
+        raise InvalidArgumentError(
+            f"run: target is a {type(target).__name__}; wrap a function as sabre.Target(f, dim=..., num_categories=...)"
+        )
 
 
 def _check_lengths(target: AbstractTarget, num_chains: int, num_steps: int, burn_in: int, thin: int, keep: str) -> None:

@@ -1,5 +1,6 @@
 """A sampler that jumps: annealed jumps whose rates a locally equivariant network has learnt."""
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -62,6 +63,12 @@ class JumpNetwork(nn.Module):
         self.register_buffer("single", pairwise.field.double(), persistent=False)
         agree = float(pairwise.coupling.sum()) / pairwise.num_categories
         self.start_rate = pairwise.constant + agree + float(pairwise.field.mean(1).sum())
+
+    def with_process(self, process: AnnealedJumps) -> "JumpNetwork":
+        """The same network, weights included, with other steps."""
+        other = copy.copy(self)
+        other.process = process
+        return other
 
     def step_log_probs(
         self, tokens: Int[Tensor, "batch dim"], path: Moments, steps: Int[Tensor, "batch chosen"] | None = None

@@ -36,7 +36,17 @@ LEAPS = Experiment(
     "Annealed jumps with a locally equivariant network, beside samplers with the causal network of sabre.",
     _cells,
     (
-        *("elbo", "eubo", "ess", "log_z", "sinkhorn", "transport", "magnetisation_error", "correlation_error"),
+        *(
+            "elbo",
+            "eubo",
+            "ess",
+            "log_z",
+            "log_z_resampled",
+            "sinkhorn",
+            "transport",
+            "magnetisation_error",
+            "correlation_error",
+        ),
         *("energy_w1", "num_evaluations"),
     ),
 )

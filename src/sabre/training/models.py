@@ -1,7 +1,6 @@
 """What is trained: a network with its process, how it gets its experience, and what samples in the end."""
 
-import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from sabre.evaluation import JumpSampler, MaskedSampler, WeightedSampler
@@ -92,7 +91,5 @@ class JumpModel:
         process = self.eval_process
         if schedule is not None:
             steps = max(1, process.num_steps // schedule.k_max)
-            process = AnnealedJumps(steps, process.kappa, process.slowing, process.resample_below)
-        network = copy.copy(self.drawing)
-        network.process = process
-        return JumpSampler(network, target)
+            process = replace(process, num_steps=steps)
+        return JumpSampler(self.drawing.with_process(process), target)
