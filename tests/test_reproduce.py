@@ -21,7 +21,7 @@ from sabre.reproduce import EXPERIMENTS, SCALES, Cell, Chains, Experiment, Work,
 from sabre.reproduce.collect import _pooled
 from sabre.reproduce.experiment import works_of
 from sabre.reproduce.paper import paper_tables
-from sabre.reproduce.sheet import AGREES, BETTER, WORSE, judge, sheets
+from sabre.reproduce.sheet import AGREES, BETTER, WORSE, judge, sheets, tally
 from sabre.storage import RunDirectory
 from sabre.targets import Ising, Potts
 
@@ -259,6 +259,12 @@ def test_the_table_shows_ours_the_paper_and_the_floor(small, tmp_path):
     assert ising.rows[0][1][0].paper == "9 ± 0.5"
     assert ising.rows[1][1][0].paper == ""
     assert "elbo" not in potts.metrics
+    verdicts = [entry.verdict for _, entries in ising.rows for entry in entries if entry.verdict]
+    assert len(verdicts) == 4
+    assert re.search(
+        rf"Of 4 figures.* {verdicts.count(AGREES)} agree.* {verdicts.count(WORSE)} are worse", tally([ising, potts])
+    )
+    assert tally([potts]) == ""
     markdown = (tmp_path / "results" / "small.md").read_text()
     assert "# A small one" in markdown
     assert markdown.count("| true samples |") == 2

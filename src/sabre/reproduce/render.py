@@ -6,7 +6,7 @@ from typing import Any
 from sabre.report import STYLE, escape, table
 from sabre.reproduce.experiment import Experiment
 from sabre.reproduce.pictures import Picture
-from sabre.reproduce.sheet import AGREES, BETTER, LABELS, WORSE, Entry, Sheet, sheets
+from sabre.reproduce.sheet import AGREES, BETTER, LABELS, WORSE, Entry, Sheet, sheets, tally
 
 __all__ = ["render_html", "render_markdown"]
 
@@ -14,14 +14,18 @@ _MARKS = {AGREES: "=", BETTER: "+", WORSE: "-", "": ""}
 _LEGEND = (
     "Our figure, its error (the standard deviation over seeds where there are several, else the standard error of "
     "one run), and below it the paper's with its standard deviation over five runs: = within two of the paper's "
-    "standard deviations, + better, - worse. The last row of a table is what independent true samples reach."
+    "standard deviations, + better, - worse. The last row of a table is what independent true samples reach. "
+    "Transport is exact; a star marks Sinkhorn costs that 100 iterations leave far from converged, as in the paper. "
+    "W1 is the Wasserstein distance of the energies in nats, TV the total variation of their histograms."
 )
 
 
 def render_markdown(experiment: Experiment, data: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
     """The page for results/: heading, tables, pictures as links to files beside it."""
+    found = sheets(data)
     lines = [f"# {experiment.title}", "", experiment.about, "", _how(data), "", _LEGEND, ""]
-    for sheet in sheets(data):
+    lines += [sentence, ""] if (sentence := tally(found)) else []
+    for sheet in found:
         lines += [f"## {sheet.title}", "", f"`{sheet.facts}`", "", *_markdown_table(sheet), ""]
     for picture in pictures:
         lines += [f"![{picture.caption}]({picture.file})", "", picture.caption, ""]
@@ -54,12 +58,13 @@ def _markdown_cell(entry: Entry) -> str:
 
 def render_html(experiment: Experiment, data: Mapping[str, Any], pictures: Sequence[Picture]) -> str:
     """One self-contained page in the style of the reports."""
+    found = sheets(data)
     body = [
         f'<header><p class="eyebrow">sabre · reproduced</p><h1>{escape(experiment.title)}</h1>',
         f"<p>{escape(experiment.about)}</p></header>",
-        f'<p class="caption">{escape(_LEGEND)}</p>',
+        f'<p class="caption">{escape(_LEGEND)}</p><p>{escape(tally(found))}</p>',
     ]
-    for sheet in sheets(data):
+    for sheet in found:
         head = ("method", *(escape(LABELS[name]) for name in sheet.metrics))
         rows = [(escape(label), *map(_html_cell, entries)) for label, entries in sheet.rows]
         facts = f'<p class="caption"><code>{escape(sheet.facts)}</code></p>'

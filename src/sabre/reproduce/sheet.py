@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sabre.report import format_number, format_with_error
 
-__all__ = ["AGREES", "BETTER", "LABELS", "WORSE", "Entry", "Sheet", "judge", "sheets"]
+__all__ = ["AGREES", "BETTER", "LABELS", "WORSE", "Entry", "Sheet", "judge", "sheets", "tally"]
 
 AGREES, BETTER, WORSE = "agrees", "better", "worse"
 LABELS = {
@@ -16,14 +16,14 @@ LABELS = {
     "log_z": "log Z, weighted",
     "log_z_resampled": "log Z, resampled",
     "sinkhorn": "Sinkhorn ↓",
-    "transport": "exact transport ↓",
+    "transport": "transport ↓",
     "mmd": "MMD ↓",
     "mmd_unbiased": "MMD², unbiased ↓",
-    "magnetisation_error": "magnetisation error ↓",
-    "correlation_error": "correlation error ↓",
-    "energy_w1": "energy, Wasserstein ↓",
-    "energy_tv": "energy, total variation ↓",
-    "num_evaluations": "energy evaluations (millions)",
+    "magnetisation_error": "magnetisation ↓",
+    "correlation_error": "correlation ↓",
+    "energy_w1": "energy W1 ↓",
+    "energy_tv": "energy TV ↓",
+    "num_evaluations": "evaluations / 10⁶",
 }
 """What the metrics are called in tables; the arrow points to where better is."""
 _HIGHER_IS_BETTER = ("elbo", "ess")
@@ -70,6 +70,18 @@ def _sheet(title: str, rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -
     return Sheet(title, f"{rows[0]['target']}{known}", used, lines)
 
 
+def tally(sheets: Sequence[Sheet]) -> str:
+    """How many of our figures agree with the paper's, in a sentence; nothing where none has a counterpart."""
+    verdicts = [entry.verdict for sheet in sheets for _, entries in sheet.rows for entry in entries if entry.verdict]
+    if not verdicts:
+        return ""
+    counts = [verdicts.count(verdict) for verdict in (AGREES, BETTER, WORSE)]
+    return (
+        f"Of {len(verdicts)} figures that the paper has too, {counts[0]} agree with it within two of its standard "
+        f"deviations, {counts[1]} are better and {counts[2]} are worse."
+    )
+
+
 def _row_label(row: Mapping[str, Any]) -> str:
     count = len(row["runs"])
     return f"{row['row']} ({count} seeds)" if count > 1 else str(row["row"])
@@ -86,7 +98,7 @@ def _ours(name: str, figure: Mapping[str, Any]) -> str:
         return f"{figure['value'] / _MILLION:.3f}"
     error = figure["stderr"] if figure["std"] is None else figure["std"]
     text = format_with_error(float(figure["value"]), error)
-    return f"{text} (not converged)" if figure.get("converged") is False else text
+    return f"{text} *" if figure.get("converged") is False else text
 
 
 def _theirs(name: str, figure: Mapping[str, float]) -> str:
