@@ -87,19 +87,19 @@ def test_resampled_populations_are_of_the_size_that_they_say():
     run = sabre.train(TARGET, options=LEAPS, progress=False)
     sampler = run._state.sampler.weighted(TARGET)
     told = []
-    found = sampler.extra(5120, Noise(3), lambda *stage: told.append(stage))["log_z_resampled"]
-    assert told == [("resampled populations", k / 20) for k in range(1, 21)]
-    assert abs(found.value - TARGET.log_z_exact) < 4.5 * found.stderr < 0.2
+    found = sampler.extra(2560, Noise(3), lambda *stage: told.append(stage))["log_z_resampled"]
+    assert told == [("resampled populations", k / 10) for k in range(1, 11)]
+    assert abs(found.value - TARGET.log_z_exact) < 4.5 * found.stderr < 0.3
     assert abs(found.value - Ising(3, 0.6, field=0.3).log_z_exact) > 4.5 * found.stderr
 
 
-@pytest.mark.parametrize("target", [Ising(3, 0.6), Potts(3, 3, 0.9, field=[0.5, 0.0, -0.4])], ids=repr)
+@pytest.mark.parametrize("target", [Ising(3, 0.6), Potts(2, 3, 0.9, field=[0.5, 0.0, -0.4])], ids=repr)
 def test_leaps_learns(target):
     """After some hundred steps the weights are nearly equal; untrained they are not."""
-    options = LEAPS.replace({"steps": 300, "batch_size": 64, "moments": 64, "buffer_size": 3000, "off_to_on": 20.0})
-    options = options.replace({"mcmc_interval": 21, "width": 16, "eval_jump_steps": 80})
-    trained = sabre.train(target, options=options, progress=False).evaluate(800)
-    untrained = sabre.train(target, options=options.replace({"steps": 1}), progress=False).evaluate(800)
+    options = LEAPS.replace({"steps": 150, "batch_size": 64, "moments": 64, "buffer_size": 3000, "off_to_on": 20.0})
+    options = options.replace({"mcmc_interval": 21, "width": 16, "eval_jump_steps": 40})
+    trained = sabre.train(target, options=options, progress=False).evaluate(400)
+    untrained = sabre.train(target, options=options.replace({"steps": 1}), progress=False).evaluate(400)
     assert trained.ess.value > 0.9 > 0.88 > untrained.ess.value
     for found in (trained, untrained):
         for log_z in (found.log_z, found.extra["log_z_resampled"]):

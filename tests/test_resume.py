@@ -35,7 +35,8 @@ SMALL = {
     "checkpoint_interval": 5,
     "anneal": 0.5,
 }
-LEAPS = {"net": "equivariant", "jump_steps": 3, "moments": 6, "kernel": "hamming", "mcmc_ratio": 0.5}
+LEAPS = {"net": "equivariant", "jump_steps": 3, "eval_jump_steps": 3, "moments": 6, "mcmc_ratio": 0.5}
+LEAPS |= {"kernel": "hamming"}
 CASES = {
     "causal": {"method": "tb+replay+mcmc", "net": "causal"},
     "causal, random schedule": {"method": "tb+replay+mcmc", "order": "random", "block": "1", "schedule": "1-3"},

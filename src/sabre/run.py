@@ -84,7 +84,7 @@ class Run:
         seed = self.options.seed + 2 if seed is None else seed
         state = self._state
         truth = true_samples(self.target, num_samples, seed, progress)
-        scores = evaluate(self._sampler(schedule), self.target, num_samples, seed, truth, progress)
+        scores = evaluate(self._sampler(schedule), self.target, num_samples, seed, truth, progress, extra=True)
         assert scores.x is not None
         compared = compare_with_truth(self.target, scores.x, progress) if metrics else None
         self._results = scores.as_dict() | {

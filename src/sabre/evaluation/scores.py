@@ -78,8 +78,13 @@ def evaluate(
     seed: int,
     truth: TrueSamples | None,
     progress: Progress | None = None,
+    *,
+    extra: bool = False,
 ) -> Scores:
-    """All scores from `num_samples` trajectories of the model and one per true sample."""
+    """All scores from `num_samples` trajectories of the model and one per true sample.
+
+    With `extra` also what only this kind of sampler has, from as many more.
+    """
     noise = Noise.named(seed, "evaluation", sampler.device)
     x, log_weight = sampler.draw(num_samples, noise, progress)
     eubo = None
@@ -97,7 +102,7 @@ def evaluate(
         true_samples=None if truth is None else truth.source,
         phases=tuple(share(count, num_samples) for count in counts),
         forbidden=share(int(torch.isneginf(log_weight).sum()), num_samples),
-        extra=sampler.extra(num_samples, noise, progress),
+        extra=sampler.extra(num_samples, noise, progress) if extra else {},
         x=x.cpu(),
     )
 
