@@ -4,9 +4,10 @@ import math
 import re
 
 import pytest
+import torch
 
 from pages import Balance
-from sabre.report import Series, line_chart
+from sabre.report import Bar, Panel, Series, bar_chart, line_chart, scatter_grid
 from sabre.report.axes import linear_ticks, log_ticks, robust_range
 from sabre.report.markup import format_exact, format_number, format_tick, format_with_error
 
@@ -113,3 +114,30 @@ def test_numbers_are_written_to_the_precision_they_have():
     assert [format_tick(t, 0.25) for t in (-0.25, 0.0, 1.5)] == ["−0.25", "0.00", "1.50"]
     assert format_tick(2.0, 1.0) == "2"
     assert format_tick(2.5e12, 5e11) == "2.5e+12"
+
+
+def test_bars_stand_at_their_ratio_with_their_errors():
+    """On a logarithmic axis powers of two are evenly spaced; a bar reaches one error up and down."""
+    bars = [Bar(0.5, 1.0, 0.5), Bar(1.0, 2.0, 0.25), Bar(4.0, 3.0, 0.5)]
+    page = bar_chart("EUBO", {"TB": bars}, x_label="R", exact=2.5)
+    assert "exact 2.50000" in page
+    x = [float(value) for value in re.findall(r'<circle cx="([\d.]+)"', page)]
+    assert x[2] - x[1] == pytest.approx(2 * (x[1] - x[0]), abs=0.2)
+    spans = [(float(low), float(high)) for low, high in re.findall(r'd="M[\d.]+ ([\d.]+)V([\d.]+)M', page)]
+    heights = [low - high for low, high in spans]
+    assert heights[0] == pytest.approx(2 * heights[1], abs=0.3)
+    centres = [float(value) for value in re.findall(r'cy="([\d.]+)" r="3"', page)]
+    assert [round((low + high) / 2, 1) for low, high in spans] == pytest.approx(centres, abs=0.1)
+    assert "no data" in bar_chart("EUBO", {"TB": [Bar(1.0, float("nan"), 1.0)]}, x_label="R")
+
+
+def test_panels_share_their_scales_and_cut_off_what_is_outside():
+    truth, model = torch.tensor([[0.0, 0.0], [1.0, 2.0]]), torch.tensor([[0.5, 1.0], [50.0, 50.0]])
+    page = scatter_grid([Panel("truth", truth, None), Panel("model", model, truth)], columns=2)
+    points = [tuple(map(float, pair)) for pair in re.findall(r'<circle cx="([\d.-]+)" cy="([\d.-]+)"', page)]
+    middle = [(a + b) / 2 for a, b in zip(*points[:2], strict=True)]
+    left = [float(value) for value in re.findall(r'<clipPath id="clip-\d"><rect x="([\d.]+)"', page)]
+    assert points[2][0] - left[1] == pytest.approx(middle[0] - left[0], abs=0.2)
+    assert points[2][1] == pytest.approx(middle[1], abs=0.2)
+    assert page.count("<path d=") == 2
+    assert page.count('clip-path="url(#clip-') == 2

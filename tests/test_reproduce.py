@@ -159,6 +159,7 @@ def test_workers_end_with_the_call_and_keep_what_they_have(tmp_path):
         call.wait()
         wait_for(lambda: len(list(runs.glob("*/checkpoints/step-*"))) == 2)
         wait_for(lambda: all(is_free(path) for path in runs.iterdir()))
+        assert call.returncode == -signal.SIGKILL
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(call.pid, signal.SIGKILL)

@@ -105,8 +105,8 @@ class Frame:
         ticks, step = linear_ticks(*self.y_range)
         return [(tick, format_tick(tick, step)) for tick in ticks]
 
-    def axes(self, x_count: int = 5) -> str:
-        """Horizontal rules with their values, and values below."""
+    def rules(self) -> str:
+        """Horizontal rules with their values."""
         parts = []
         for tick, label in self.y_ticks():
             y = self.y(tick)
@@ -114,6 +114,10 @@ class Frame:
                 f'<line x1="{self.left:.1f}" x2="{self.right:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}"/>'
             )
             parts.append(text(self.left - 7, y + 4, label, anchor="end"))
-        ticks, step = linear_ticks(*self.x_range, x_count)
-        parts += [text(self.x(t), self.bottom + 17, format_tick(t, step), anchor="middle") for t in ticks]
         return "".join(parts)
+
+    def axes(self, x_count: int = 5) -> str:
+        """Horizontal rules with their values, and values below."""
+        ticks, step = linear_ticks(*self.x_range, x_count)
+        below = [text(self.x(t), self.bottom + 17, format_tick(t, step), anchor="middle") for t in ticks]
+        return "".join([self.rules(), *below])

@@ -35,7 +35,7 @@ def bar_chart(
     frame = Frame(
         64.0, 50.0, _WIDTH - 80, _HEIGHT - 90, padded_range(min(logs), max(logs)), padded_range(min(edges), max(edges))
     )
-    content = [_y_axis(frame), *(_x_tick(frame, x) for x in places)]
+    content = [frame.rules(), *(_x_tick(frame, x) for x in places)]
     if exact is not None:
         content.append(_reference(frame, exact))
     for number, (label, line) in enumerate(lines.items()):
@@ -53,17 +53,6 @@ def _page(title: str, content: str) -> str:
         f'font-family="sans-serif" aria-label="{escape(title)}">'
         f"{text(0.0, 15.0, title, size=14, fill=INK, bold=True)}{content}</svg>"
     )
-
-
-def _y_axis(frame: Frame) -> str:
-    parts = []
-    for value, label in frame.y_ticks():
-        y = frame.y(value)
-        parts.append(
-            f'<line x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--rule, #d9dde3)"/>'
-        )
-        parts.append(text(frame.left - 6, y + 4, label, anchor="end"))
-    return "".join(parts)
 
 
 def _x_tick(frame: Frame, value: float) -> str:

@@ -13,7 +13,7 @@ from sabre.reproduce.methods import (
     synthetic,
     synthetic_preset,
 )
-from sabre.reproduce.paper import paper_figures, paper_rows
+from sabre.reproduce.paper import paper_figures, paper_row
 
 __all__ = ["ANNEALING", "MCMC", "PARTIAL", "RATIO", "RATIOS", "UNMASKING"]
 
@@ -76,23 +76,23 @@ def _mcmc_paper(row: str, section: str) -> dict[str, object]:
 
 
 def _unmasking(scale: Scale) -> list[Cell]:
-    paper = paper_rows("ablation_unmasking", method="MDNS", unmaskings_per_step=1.0)
+    paper = paper_row("ablation_unmasking", "MDNS", "unmaskings_per_step", 1.0)
     cells = [Cell(_GMM, "MDNS, 1", synthetic(_GMM, MDNS, scale), paper)]
     for row in _TRAINED:
         target, options = synthetic_preset(_GMM, row)
         for k in _UNMASKED:
-            paper = paper_rows("ablation_unmasking", method=_IN_LISTS[row], unmaskings_per_step=float(k))
+            paper = paper_row("ablation_unmasking", _IN_LISTS[row], "unmaskings_per_step", float(k))
             cells.append(Cell(_GMM, f"{row}, {k}", learnt(target, options, scale, schedule=str(k)), paper))
     return cells
 
 
 def _partial(scale: Scale) -> list[Cell]:
-    paper = paper_rows("ablation_partial", method="MDNS", fraction_detached=0.0)
+    paper = paper_row("ablation_partial", "MDNS", "fraction_detached", 0.0)
     cells = [Cell(_GMM, "MDNS, 0", synthetic(_GMM, MDNS, scale), paper)]
     for row in _TRAINED:
         target, options = synthetic_preset(_GMM, row)
         for drop in _DROPPED:
-            paper = paper_rows("ablation_partial", method=_IN_LISTS[row], fraction_detached=drop)
+            paper = paper_row("ablation_partial", _IN_LISTS[row], "fraction_detached", drop)
             work = learnt(target, options.replace({"drop": drop}), scale)
             cells.append(Cell(_GMM, f"{row}, {drop:g}", work, paper))
     return cells

@@ -5,7 +5,7 @@ import importlib.resources
 import json
 from typing import Any
 
-__all__ = ["paper_figures", "paper_rows", "paper_tables"]
+__all__ = ["paper_figures", "paper_row", "paper_tables"]
 
 
 @functools.cache
@@ -22,9 +22,9 @@ def paper_figures(table: str, row: str, column: str) -> dict[str, Any]:
     return {metric: figure for metric, figure in found.items() if figure is not None}
 
 
-def paper_rows(table: str, **where: Any) -> dict[str, Any]:
-    """The figures of a row of a table that is a list of rows."""
+def paper_row(table: str, method: str, key: str, value: float) -> dict[str, Any]:
+    """The figures of the row of a table that is a list of rows: of this method, and of this value under `key`."""
     for row in paper_tables()[table]:
-        if all(row[key] == value for key, value in where.items()):
+        if (row["method"], row[key]) == (method, value):
             return {name: figure for name, figure in row.items() if isinstance(figure, dict)}
     return {}

@@ -69,24 +69,22 @@ TABLE_SYNTHETIC = Experiment(
     pictures="scatter",
     pictured=("40gmm_d32", "manywell_d80"),
 )
-TABLE_ISING = Experiment(
-    "table-ising",
-    "Ising model on the torus",
-    "Every method with the causal network of sabre, then with the paper's transformer for a short budget.",
-    lambda scale: _lattice_cells(scale, "ising", "ising_16x16"),
-    _LATTICE_METRICS,
-    _REPEATED,
-    pictures="lattices",
-)
-TABLE_POTTS = Experiment(
-    "table-potts",
-    "Potts model with three colours on the torus",
-    "Every method with the causal network of sabre, then with the paper's transformer for a short budget.",
-    lambda scale: _lattice_cells(scale, "potts", "potts_16x16_q3"),
-    _LATTICE_METRICS,
-    _REPEATED,
-    pictures="lattices",
-)
+
+
+def _lattices(kind: str, title: str, table: str) -> Experiment:
+    return Experiment(
+        f"table-{kind}",
+        title,
+        "Every method with the causal network of sabre, then with the paper's transformer for a short budget.",
+        lambda scale: _lattice_cells(scale, kind, table),
+        _LATTICE_METRICS,
+        _REPEATED,
+        pictures="lattices",
+    )
+
+
+TABLE_ISING = _lattices("ising", "Ising model on the torus", "ising_16x16")
+TABLE_POTTS = _lattices("potts", "Potts model with three colours on the torus", "potts_16x16_q3")
 ENERGY_EVALUATIONS = Experiment(
     "energy-evaluations",
     "Energy evaluations",
