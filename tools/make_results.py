@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import sabre
 from sabre.presets import make_preset
+from sabre.reproduce import EXPERIMENTS
+from sabre.reproduce.sheet import sheets, tally
 
 ROOT = Path(__file__).parent.parent
 RUNS, RESULTS = ROOT / "runs" / "results", ROOT / "results"
@@ -86,9 +88,23 @@ def render() -> None:
         path = RESULTS / f"{name}.json"
         if path.exists():
             lines.append(_row(name, json.loads(path.read_text()), build().paper))
+    lines += ["", *_tables()]
     if (RESULTS / "steps.json").exists():
         lines += ["", *_speed(json.loads((RESULTS / "steps.json").read_text()))]
     (RESULTS / "README.md").write_text("\n".join(lines) + "\n")
+
+
+def _tables() -> list[str]:
+    """The tables of the paper that were made again, with how they compare."""
+    lines = ["## The paper's tables", "", "Made by `sabre reproduce NAME`, each with its figures and provenance.", ""]
+    for name, experiment in EXPERIMENTS.items():
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            data = json.loads(path.read_text())
+            runs = sum(len(row["runs"]) for row in data["rows"])
+            facts = f"{runs} runs at scale `{data['scale']}`. {tally(sheets(data))}".rstrip()
+            lines.append(f"- [{experiment.title}]({name}.md): {facts}")
+    return lines
 
 
 def _row(name: str, found: dict[str, Any], paper: tuple[float, float] | None) -> str:

@@ -28,6 +28,7 @@ def collect(
         rows.append(
             {
                 "section": cell.section,
+                "note": cell.note,
                 "row": cell.row,
                 "repeated": cell.row in experiment.repeated,
                 "figures": _figures(experiment.metrics, [result for _, result in found]),

@@ -47,7 +47,10 @@ SCALES = {
 
 
 class Cell(NamedTuple):
-    """A place in a table: a row (a method) of a section (a target), how it is made, what the paper has for it."""
+    """A place in a table: a row (a method) of a section (a target), how it is made, what the paper has for it.
+
+    `note` says what has to be known of the section.
+    """
 
     section: str
     row: str

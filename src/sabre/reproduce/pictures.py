@@ -1,5 +1,6 @@
 """The figures of the paper that belong to a table: sample grids, scatter plots on the modes, error bars against R."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,6 +115,8 @@ def _ratio(experiment: Experiment, data: dict[str, Any]) -> list[Picture]:
                 if figure is not None and float(ratio) in RATIOS:
                     error = figure["stderr"] if figure["std"] is None else figure["std"]
                     lines.setdefault(method, []).append(Bar(float(ratio), figure["value"], error))
+            if not lines:
+                continue
             exact = rows[0]["log_z_exact"] if metric != "transport" else None
             svg = bar_chart(f"{section}: {metric}", lines, x_label="R", exact=exact)
             caption = f"{section}: {metric} against the ratio R of off-policy to on-policy steps."
@@ -122,5 +125,6 @@ def _ratio(experiment: Experiment, data: dict[str, Any]) -> list[Picture]:
 
 
 def _file(name: str, section: str, ending: str) -> str:
-    words = "".join(c if c.isalnum() or c in "._=" else "-" for c in section)
-    return f"figures/{name}-{'-'.join(filter(None, words.split('-')))}.{ending}"
+    """A short name of letters, digits, dots and dashes."""
+    words = section.replace(" x ", "x").replace("=", "")
+    return f"figures/{name}-{re.sub(r'[^a-zA-Z0-9.]+', '-', words)}.{ending}"

@@ -51,11 +51,12 @@ class Sheet(NamedTuple):
 
 
 def sheets(data: Mapping[str, Any]) -> list[Sheet]:
-    """One sheet per section of the collected figures, without the metrics that none of its rows has."""
+    """One sheet per section that has runs, without the metrics that none of its rows has."""
     sections: dict[str, list[dict[str, Any]]] = {}
     for row in data["rows"]:
         sections.setdefault(row["section"], []).append(row)
-    return [_sheet(title, rows, data["metrics"]) for title, rows in sections.items()]
+    begun = {title: rows for title, rows in sections.items() if any(row["runs"] for row in rows)}
+    return [_sheet(title, rows, data["metrics"]) for title, rows in begun.items()]
 
 
 def _sheet(title: str, rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -> Sheet:
@@ -67,7 +68,8 @@ def _sheet(title: str, rows: Sequence[dict[str, Any]], metrics: Sequence[str]) -
         lines.append(("true samples", line))
     exact = next((row["log_z_exact"] for row in rows), None)
     known = "" if exact is None else f", exact log Z = {exact:.5f}"
-    return Sheet(title, f"{rows[0]['target']}{known}", used, lines)
+    note = f"; {rows[0]['note']}" if rows[0]["note"] else ""
+    return Sheet(title, f"{rows[0]['target']}{known}{note}", used, lines)
 
 
 def tally(sheets: Sequence[Sheet]) -> str:

@@ -16,9 +16,9 @@ _SYNTHETIC_METRICS = (
     "num_evaluations",
 )
 _NETS = {
-    ("causal", 16): "16 x 16, causal network, about two minutes",
-    ("vit", 8): "8 x 8, the paper's transformer, 2000 steps",
-    ("vit", 16): "16 x 16, the paper's transformer, 300 steps only",
+    ("causal", 16): "the causal network of sabre, about two minutes of training on two cores for each run",
+    ("vit", 8): "the paper's transformer, with a budget of 2000 steps",
+    ("vit", 16): "the paper's transformer, with a short budget of 300 steps only",
 }
 
 
@@ -32,12 +32,13 @@ def _synthetic_cells(scale: Scale) -> list[Cell]:
 
 def _lattice_cells(scale: Scale, kind: str, table: str) -> list[Cell]:
     cells = []
-    for (net, size), about in _NETS.items():
+    for (net, size), note in _NETS.items():
         for name in (name for name, (family, _) in LATTICES.items() if family == kind):
             beta = name.partition(" ")[2]
             for row in METHODS:
                 paper = paper_figures(table, row, beta) if size == 16 else {}
-                cells.append(Cell(f"{name}, {about}", row, lattice(name, row, scale, net, size), paper))
+                section = f"{name}, {size} x {size}, {net}"
+                cells.append(Cell(section, row, lattice(name, row, scale, net, size), paper, note))
     return cells
 
 

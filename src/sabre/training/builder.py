@@ -29,6 +29,7 @@ from sabre.training.models import JumpModel, MaskedModel, Model
 __all__ = ["build_plan", "build_sampler", "make_schedule"]
 
 _ACTIVATIONS_PER_CHUNK = 2**26
+"""On the CPU; an accelerator takes more of them for every 16 GB that are free there."""
 _AUTO_VOCABULARY = 256
 
 
@@ -43,7 +44,8 @@ def build_sampler(target: AbstractTarget, options: Options, device: torch.device
     process = MaskedDiffusion(
         blocks, make_order(order_name, blocks.layout), make_schedule("schedule", options.schedule)
     )
-    network = _network(target, options, blocks, order_name, custom).to(device)
+    activations = _activations_per_chunk(device)
+    network = _network(target, options, blocks, order_name, custom, activations).to(device)
     eval_process = process.with_schedule(make_schedule("eval_schedule", options.eval_schedule))
     averages = Averages(copy.deepcopy(network), options.ema) if options.ema else None
     return MaskedModel(network, process, eval_process, averages)
@@ -63,7 +65,8 @@ def _jumps(target: AbstractTarget, options: Options, device: torch.device) -> Ju
         absolute=target.layout.kind != "torus",
     )
     process = AnnealedJumps(options.jump_steps, kappa=options.kappa)
-    states = max(1, _ACTIVATIONS_PER_CHUNK // (4 * width * (options.depth + 1) * target.dim))
+    activations = _activations_per_chunk(device)
+    states = max(1, activations // (4 * width * (options.depth + 1) * target.dim))
     network = JumpNetwork(target, module, process, states).to(device)
     averages = Averages(copy.deepcopy(network), options.ema) if options.ema else None
     eval_process = AnnealedJumps(options.eval_jump_steps, kappa=options.kappa)
@@ -87,7 +90,12 @@ def build_plan(target: AbstractTarget, options: Options) -> ExperiencePlan:
 
 
 def _network(
-    target: AbstractTarget, options: Options, blocks: Blocks, order_name: str, custom: nn.Module | None
+    target: AbstractTarget,
+    options: Options,
+    blocks: Blocks,
+    order_name: str,
+    custom: nn.Module | None,
+    activations: int,
 ) -> CausalNetwork | StateNetwork:
     if custom is None and options.net == "custom":
         raise InvalidArgumentError("net is 'custom', and no network was given; pass the module itself as net=...")
@@ -97,17 +105,17 @@ def _network(
     vocabulary, layout = blocks.vocabulary, blocks.layout
     width = options.width or (256 if options.net == "mlp" else 64)
     if custom is not None:
-        states = _ACTIVATIONS_PER_CHUNK // (64 * blocks.num_tokens)
+        states = activations // (64 * blocks.num_tokens)
         return StateNetwork(AllSites(custom.eval(), vocabulary), vocabulary, states)
     if options.net == "mlp":
         module: nn.Module = MLP(blocks.num_tokens, vocabulary, noise, width=width, depth=options.depth)
         per_state = width * options.depth + blocks.num_tokens * (vocabulary - 1)
-        return StateNetwork(module, vocabulary, max(1, _ACTIVATIONS_PER_CHUNK // per_state))
+        return StateNetwork(module, vocabulary, max(1, activations // per_state))
     _check_heads(width, options.heads)
     if options.net == "vit":
         module = ViT(layout, vocabulary, noise, width=width, depth=options.depth, heads=options.heads)
         per_token = 4 * width * options.depth + 2 * options.heads * blocks.num_tokens
-        return StateNetwork(module, vocabulary, max(1, 2 * _ACTIVATIONS_PER_CHUNK // (per_token * blocks.num_tokens)))
+        return StateNetwork(module, vocabulary, max(1, 2 * activations // (per_token * blocks.num_tokens)))
     pairwise = target.pairwise
     return CausalNetwork(
         layout,
@@ -119,6 +127,14 @@ def _network(
         absolute=order_name != "random" or layout.kind != "torus",
         informed=LocalFieldLogits(pairwise, blocks) if options.informed and pairwise is not None else None,
     )
+
+
+def _activations_per_chunk(device: torch.device) -> int:
+    """How many numbers a network may hold for the backward pass at the same time."""
+    if device.type != "cuda":
+        return _ACTIVATIONS_PER_CHUNK
+    free, _ = torch.cuda.mem_get_info(device)
+    return _ACTIVATIONS_PER_CHUNK * max(1, free >> 34)
 
 
 def _check_heads(width: int, heads: int) -> None:
