@@ -39,7 +39,7 @@ LATTICES: dict[str, tuple[str, float]] = {
 _CAUSAL_STEPS = {"lv": 700, "tb": 700, "mdns": 700}
 _CAUSAL_STEPS_WITH_REPLAY = 1300
 """Steps that make about two minutes on two cores."""
-_VIT_STEPS = {8: 2000, 16: 300}
+_VIT_STEPS = {8: 1000, 16: 100}
 
 
 def lattice_target(name: str, size: int) -> AbstractTarget:

@@ -17,8 +17,8 @@ _SYNTHETIC_METRICS = (
 )
 _NETS = {
     ("causal", 16): "the causal network of sabre, about two minutes of training on two cores for each run",
-    ("vit", 8): "the paper's transformer, with a budget of 2000 steps",
-    ("vit", 16): "the paper's transformer, with a short budget of 300 steps only",
+    ("vit", 8): "the paper's transformer, with a budget of 1000 steps",
+    ("vit", 16): "the paper's transformer, with a short budget of 100 steps only",
 }
 
 
