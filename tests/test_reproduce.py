@@ -319,6 +319,19 @@ def test_cells_are_runs_of_their_own_and_scaled(name, scale):
         assert re.fullmatch(r"[\w.+-]+", cell.work.name)
 
 
+def test_names_do_not_change_with_defaults_and_do_with_everything_else():
+    """An option at its default is no part of the name; any other value is, but for what has no effect on the run."""
+    work = Work(ISING, SMALL, 24)
+    assert (
+        Work(ISING, SMALL.replace({"kappa": Options().kappa, "device": "cpu", "log_interval": 7}), 24).name == work.name
+    )
+    others = [SMALL.replace({"kappa": 3.0}), SMALL.replace({"steps": 5}), SMALL.replace({"width": 9})]
+    names = {Work(ISING, options, 24).name for options in others} | {Work(Ising(3, 0.41), SMALL, 24).name, work.name}
+    assert len(names) == 5
+    assert Work(ISING, SMALL, 25).name == work.name
+    assert Work(ISING, SMALL, 25).evaluation != work.evaluation
+
+
 def test_the_scale_changes_the_steps_and_nothing_else():
     full, quarter = (EXPERIMENTS["table-synthetic"].cells(SCALES[scale]) for scale in ("paper", "quarter"))
     for a, b in zip(full, quarter, strict=True):

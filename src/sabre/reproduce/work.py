@@ -1,5 +1,6 @@
 """One thing to be run: a sampler to be trained or chains to be walked, and how its samples are judged."""
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -52,9 +53,15 @@ class Work:
 
     @property
     def key(self) -> dict[str, Any]:
-        """All that decides what the run will be, as plain JSON values."""
-        ignored = (*_WITHOUT_EFFECT, *_BOOKKEEPING)
-        recipe = {name: value for name, value in vars(self.recipe).items() if name not in ignored}
+        """All that decides what the run will be but for the seed, as plain JSON values.
+
+        Options that have their default are left out, so that runs keep their names when options are added.
+        """
+        ignored = ("seed", *_WITHOUT_EFFECT, *_BOOKKEEPING)
+        defaults = {field.name: field.default for field in dataclasses.fields(self.recipe)}
+        recipe = {
+            name: value for name, value in vars(self.recipe).items() if name not in ignored and value != defaults[name]
+        }
         return {"target": self.target.spec, "recipe": recipe}
 
     @property
