@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -194,3 +195,13 @@ def test_a_commit_is_dirty_when_the_package_has_changed_and_not_when_something_e
     assert commit_of(file, package) == clean
     file.write_text("x = 2\n")
     assert commit_of(file, package) == f"{clean}-dirty"
+
+
+def test_a_copy_without_history_may_be_told_its_commit(monkeypatch):
+    """The history itself comes first."""
+    monkeypatch.setenv("SABRE_COMMIT", "told")
+    for known, wanted in (("tracked", "tracked"), (None, "told")):
+        source_commit.cache_clear()
+        monkeypatch.setattr(sys.modules["sabre.storage.provenance"], "commit_of", lambda *_, known=known: known)
+        assert provenance(["sabre"])["commit"] == wanted
+    source_commit.cache_clear()

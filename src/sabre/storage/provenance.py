@@ -62,9 +62,10 @@ def _version() -> str:
 def source_commit() -> str | None:
     """The commit of the source tree that this file is tracked in, with `-dirty` if the package differs from it.
 
-    None where it is not tracked. Asked once per process: what counts is the source that was imported.
+    Where it is not tracked, what SABRE_COMMIT says (of a copy without its history), else None. Asked once per process:
+    what counts is the source that was imported.
     """
-    return commit_of(Path(__file__), Path(__file__).parents[1])
+    return commit_of(Path(__file__), Path(__file__).parents[1]) or os.environ.get("SABRE_COMMIT")
 
 
 def commit_of(file: Path, package: Path) -> str | None:
