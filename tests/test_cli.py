@@ -18,7 +18,7 @@ import sabre
 from sabre.cli.flags import GROUPS
 from sabre.cli.kinds import kind_of
 from sabre.cli.main import COMMANDS, main
-from sabre.cli.output import scores_text
+from sabre.evaluation import scores_text
 from sabre.options import METHODS, NETS
 from sabre.presets import PRESETS
 from sabre.storage import RunDirectory

@@ -9,7 +9,7 @@ import torch
 
 import sabre
 from sabre.errors import InvalidArgumentError
-from sabre.evaluation import MaskedSampler, evaluate, true_samples
+from sabre.evaluation import MaskedSampler, cautions, evaluate, true_samples
 from sabre.networks import CausalNetwork, LocalFieldLogits
 from sabre.noise import Noise
 from sabre.processes import Blocks, MaskedDiffusion, Schedule, make_order
@@ -111,3 +111,16 @@ def test_a_trained_model_is_sampled_and_evaluated_with_another_schedule():
     assert run.results["evaluated"]["schedule"] == "9"
     with pytest.raises(InvalidArgumentError, match="use a number k or a range"):
         run.sample(5, schedule="fast")
+
+
+def test_a_low_effective_sample_size_is_said_everywhere(tmp_path, capsys):
+    """In the text of the scores and in the report, in the same words; where it is high, nowhere."""
+    options = sabre.Options(net="mlp", width=8, steps=1, batch_size=8, prefill=1, eval_interval=0, final_samples=0)
+    options = options.replace({"block": "1", "order": "random"})
+    for beta, is_low in ((2.0, True), (0.05, False)):
+        run = sabre.train(sabre.targets.Ising(4, beta), options=options, run_dir=tmp_path / str(beta), progress=False)
+        scores = run.evaluate(500)
+        assert (scores.ess.value < 0.05) == is_low
+        (caution,) = cautions(0.01)
+        assert (caution in str(scores)) == is_low
+        assert (caution[1:] in run.report()) == is_low

@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from sabre.errors import RunDirectoryError
-from sabre.evaluation import Scores, WeightedSampler, compare_with_truth, evaluate, true_samples
+from sabre.evaluation import Scores, WeightedSampler, cautions, compare_with_truth, evaluate, true_samples
 from sabre.metrics import Progress
 from sabre.noise import Noise
 from sabre.options import Options
@@ -165,6 +165,7 @@ def _report_data(run: Run, x: Tensor, true_x: Tensor | None) -> ReportData:
         decoded=decoded,
         true_decoded=true_decoded,
         config=run.options.as_dict(),
+        cautions=cautions((run.results.get("ess") or {}).get("value")),
     )
 
 

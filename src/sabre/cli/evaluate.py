@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sabre.cli.flags import DEVICE, JSON, SCHEDULE, Flag, samples_flag, seed_flag
 from sabre.cli.kinds import TRUTH
-from sabre.cli.output import clean_stdout, print_json, scores_text
+from sabre.cli.output import clean_stdout, print_json
 from sabre.cli.parser import Syntax, parse
-from sabre.evaluation import StageDisplay
+from sabre.evaluation import StageDisplay, scores_text
 from sabre.run import load
 
 __all__ = ["SUMMARY", "main"]

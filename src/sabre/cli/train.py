@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sabre.cli.output import scores_text
 from sabre.cli.train_flags import parse_train, requested_run
 from sabre.errors import RunDirectoryError
+from sabre.evaluation import scores_text
 from sabre.presets import Preset
 from sabre.run import Run, holds_checkpoint
 from sabre.storage import RunDirectory, parse_duration

@@ -9,14 +9,14 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sabre.evaluation.samplers import WeightedSampler
+from sabre.evaluation.text import scores_text
 from sabre.evaluation.truth import TrueSamples
 from sabre.metrics import Estimate, Progress, effective_sample_size, importance_log_z, mean_estimate, share
 from sabre.noise import Noise
 from sabre.targets import AbstractTarget
 
-__all__ = ["LOW_ESS", "Scores", "cautions", "evaluate"]
+__all__ = ["Scores", "evaluate"]
 
-LOW_ESS = 0.05
 NONE_FORBIDDEN = Estimate(0.0, 0.0)
 
 
@@ -62,13 +62,7 @@ class Scores:
         }
 
     def __str__(self) -> str:
-        exact = "unknown" if self.log_z_exact is None else f"{self.log_z_exact:.5f}"
-        rows = [("ELBO", self.elbo), ("log Z", self.log_z), ("EUBO", self.eubo), ("ESS", self.ess)]
-        lines = [f"{name:<12}{'no true samples' if figure is None else figure}" for name, figure in rows]
-        lines.append(f"{'exact log Z':<12}{exact}")
-        if self.forbidden.value:
-            lines.append(f"{'forbidden':<12}{self.forbidden}")
-        return "\n".join([*lines, *cautions(self.ess.value)])
+        return scores_text(self.as_dict())
 
 
 def evaluate(
@@ -105,12 +99,3 @@ def evaluate(
         extra=sampler.extra(num_samples, noise, progress) if extra else {},
         x=x.cpu(),
     )
-
-
-def cautions(ess: float | None) -> list[str]:
-    """What must be known to read the figures of an evaluation."""
-    if ess is None or ess >= LOW_ESS:
-        return []
-    return [
-        f"the effective sample size is below {LOW_ESS:.0%}: samples may miss much of the target, errors are too small"
-    ]

@@ -1,5 +1,6 @@
 """What a report is made from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ class ReportData:
 
     `metrics` holds one dict per record, all with "step" (an evaluation may be a record of its own). Figures in
     `results` are {"value", "stderr"}; its "provenance" closes the page. `decoded` and `true_decoded` are the
-    continuous points that the samples stand for.
+    continuous points that the samples stand for. `cautions` say what must be known to read the figures.
     """
 
     title: str
@@ -35,6 +36,7 @@ class ReportData:
     decoded: Float[Tensor, "points axes"] | None = None
     true_decoded: Float[Tensor, "true_points axes"] | None = None
     config: dict[str, Any] = field(default_factory=dict)
+    cautions: Sequence[str] = ()
 
     @property
     def truth_label(self) -> str:

@@ -19,7 +19,6 @@ _LABELS = {
     "phases": "Share of phase",
     "forbidden": "Share of forbidden samples",
 }
-_LOW_ESS = 0.05
 
 
 @dataclass(frozen=True)
@@ -84,17 +83,12 @@ def _distance(estimate: _Figure, exact: float) -> str:
 
 
 def _caution(data: ReportData) -> str:
-    ess = _figure(data.results.get("ess"))
     notes = []
     if not data.finished:
         last = max((record.get("step", 0) for record in data.metrics), default=0)
         notes.append(f"This run has not finished: everything below is its state at step {format_number(last)}.")
-    if ess is not None and ess.value < _LOW_ESS:
-        notes.append(
-            "The effective sample size is below five per cent: the samples may miss part of the target, and standard "
-            "errors of importance-weighted figures come out too small."
-        )
-    return "".join(f'<p class="note">{note}</p>' for note in notes)
+    notes += [f"{text[:1].upper()}{text[1:]}." for text in data.cautions]
+    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
 
 def estimates_table(data: ReportData) -> str:
