@@ -41,7 +41,7 @@ class Scale(NamedTuple):
 
 SCALES = {
     "paper": Scale("paper", 1.0, 16_384),
-    "quarter": Scale("quarter", 0.25, 16_384),
+    "quarter": Scale("quarter", 0.25, 4096),
     "smoke": Scale("smoke", 0.0, 32, is_tiny=True),
 }
 
