@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 import sabre.reproduce.execute as execute_module
 from sabre.cli.main import main
@@ -21,7 +22,7 @@ from sabre.reproduce import EXPERIMENTS, SCALES, Cell, Chains, Experiment, Work,
 from sabre.reproduce.collect import _pooled
 from sabre.reproduce.experiment import works_of
 from sabre.reproduce.paper import paper_tables
-from sabre.reproduce.sheet import AGREES, BETTER, WORSE, judge, sheets, tally
+from sabre.reproduce.sheet import AGREES, BETTER, WORSE, _ours, judge, sheets, tally
 from sabre.storage import RunDirectory
 from sabre.targets import Ising, Potts
 
@@ -223,6 +224,19 @@ def test_the_figures_are_those_of_the_runs(small):
     seeds = [run["results"]["provenance"]["seed"] for run in row["MH"]["runs"]]
     assert seeds == [0, 1]
     assert len({run["name"] for run in row["MH"]["runs"]}) == 2
+
+
+def test_the_samples_that_are_shown_come_from_every_chain():
+    x = (torch.arange(16_384) % 128).unsqueeze(1)
+    shown = execute_module._spread(x)
+    assert shown.shape == (2000, 1)
+    assert len(shown.unique()) == 128
+    assert len(execute_module._spread(x[:100])) == 100
+
+
+def test_a_figure_with_a_larger_error_keeps_its_digits():
+    assert _ours("sinkhorn", {"value": 0.6364, "stderr": 53.02, "std": None}) == "0.636 ± 53"
+    assert _ours("sinkhorn", {"value": 94.27, "stderr": 2.31, "std": 5.0, "converged": False}) == "94.3 ± 5.0 *"
 
 
 def test_seeds_are_pooled_into_mean_spread_and_error():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -89,10 +90,16 @@ def _walk(work: Work, chains: Chains, progress: Progress | None) -> tuple[_Resul
     return figures | about | {"metrics": metrics} | origin, x
 
 
+def _spread(x: Int[Tensor, "n dim"]) -> Int[Tensor, "shown dim"]:
+    """Some of the samples, from all over: an odd stride meets all of a power of two of chains that lie side by side."""
+    stride = max(1, len(x) // _SHOWN_SAMPLES) | 1
+    return x[torch.arange(min(len(x), _SHOWN_SAMPLES)) * stride % len(x)]
+
+
 def _keep(root: Path, work: Work, result: _Result, x: Int[Tensor, "n dim"]) -> None:
     """Samples first, figures last: where the figures are, everything is."""
     path = evaluation_path(root, work)
     path.parent.mkdir(parents=True, exist_ok=True)
-    small = x[:: max(1, len(x) // _SHOWN_SAMPLES)][:_SHOWN_SAMPLES].byte().contiguous()
+    small = _spread(x).byte().contiguous()
     write_atomic(path.with_suffix(".safetensors"), safetensors.torch.save({"x": small}))
     write_atomic(path, strict_json(result, indent=1).encode())

@@ -20,7 +20,7 @@ from sabre.targets import GMM40, AbstractTarget
 __all__ = ["Picture", "draw"]
 
 _TILES = 16
-_POINTS = 2000
+_POINTS = 1000
 _TRUTH_SEED = 0
 _RATIO_METRICS = ("elbo", "eubo", "transport")
 

@@ -99,7 +99,10 @@ def _ours(name: str, figure: Mapping[str, Any]) -> str:
     if name == "num_evaluations":
         return f"{figure['value'] / _MILLION:.3f}"
     error = figure["stderr"] if figure["std"] is None else figure["std"]
-    text = format_with_error(float(figure["value"]), error)
+    value = float(figure["value"])
+    text = format_with_error(value, error)
+    if error is not None and error > abs(value):
+        text = f"{format_number(value, 3)} ± {format_number(error, 2)}"
     return f"{text} *" if figure.get("converged") is False else text
 
 
