@@ -1,11 +1,13 @@
 """The ablations of the paper's appendix."""
 
+from sabre.presets import Preset
 from sabre.reproduce.experiment import Cell, Experiment, Scale
 from sabre.reproduce.methods import (
     LATTICES,
     LEARNT,
     MDNS,
     METHODS,
+    SYNTHETIC,
     causal_options,
     lattice,
     lattice_target,
@@ -21,21 +23,26 @@ RATIOS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _UNMASKED = (1, 2, 4, 8, 16)
 _DROPPED = (0.0, 0.25, 0.5, 0.75, 0.875)
 _GMM = "40gmm_d32"
+_SECTIONS = (_GMM, "manywell_d80", "ising_16_beta0.6")
 _TRAINED = ("TB (on-policy)", "TB + Buffer", "TB + Buffer + MCMC")
 _IN_LISTS = {MDNS: "MDNS", "TB (on-policy)": "TB", "TB + Buffer": "TB+Buffer", "TB + Buffer + MCMC": "TB+Buffer+MCMC"}
 """What the paper calls the methods in its tables of schedules and partial trajectories."""
 
 
+def _setting(section: str, row: str) -> Preset:
+    """Target and options of a row in a section: the paper's on Gray codes, the causal network on the lattice."""
+    if section in SYNTHETIC:
+        return synthetic_preset(section, row)
+    return Preset(lattice_target("ising beta=0.6", 16), causal_options(row))
+
+
 def _annealing(scale: Scale) -> list[Cell]:
     cells = []
-    for section in (_GMM, "manywell_d80", "ising_16_beta0.6"):
+    for section in _SECTIONS:
         for row in LEARNT:
             for words, share in (("w/o annealing", 0.0), ("w/ annealing", None)):
                 label = f"{'MDNS' if row == MDNS else row} {words}"
-                if section in (_GMM, "manywell_d80"):
-                    target, options = synthetic_preset(section, row)
-                else:
-                    target, options = lattice_target("ising beta=0.6", 16), causal_options(row)
+                target, options = _setting(section, row)
                 changed = options if share is None else options.replace({"anneal": share})
                 paper = paper_figures("ablation_annealing", label, section)
                 cells.append(Cell(section, label, learnt(target, changed, scale), paper))
@@ -44,13 +51,10 @@ def _annealing(scale: Scale) -> list[Cell]:
 
 def _ratio(scale: Scale) -> list[Cell]:
     cells = []
-    for section in (_GMM, "manywell_d80", "ising_16_beta0.6"):
+    for section in _SECTIONS:
         for row in ("TB + Buffer", "TB + Buffer + MCMC"):
             for ratio in RATIOS:
-                if section in (_GMM, "manywell_d80"):
-                    target, options = synthetic_preset(section, row)
-                else:
-                    target, options = lattice_target("ising beta=0.6", 16), causal_options(row)
+                target, options = _setting(section, row)
                 work = learnt(target, options.replace({"off_to_on": ratio}), scale)
                 cells.append(Cell(section, f"{row}, R = {ratio:g}", work, {}))
     return cells
